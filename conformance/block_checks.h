@@ -70,10 +70,6 @@ void check_full_classes_disjoint(void);
 /* Fails if two blocks of about 32, 64, 128 or 256 pages share memory. */
 void check_page_runs_disjoint(void);
 
-/* Frees many blocks of one size in a row, and fails if new blocks of that size and of the next
- * sizes share memory. */
-void check_rows(void);
-
 /* ---- size classes between powers of two: 5, 6 and 7 times one (edges.c) ---------------------- */
 
 /* Fails if two blocks cannot both be filled.  Tries sizes above `from`. */

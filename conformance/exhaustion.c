@@ -10,6 +10,7 @@
 #include "harness/harness.h"
 #include "harness/interpose.h"
 #include "harness/proc_count.h"
+#include "scenarios.h"
 
 GROUP(exhaustion, 9,
       "Running out beneath the handler: requests that it makes of libc or the kernel are refused.",
@@ -63,194 +64,15 @@ static struct interpose_counts held_at_most(size_t blocks, size_t bytes)
     return held;
 }
 
-/* It has to be kept where memory is short as well, or the request refused. */
-static void expect_claimed(const void *p, const char *function, size_t size)
-{
-    size_t alignment = subject_claims().alignment;
-    expect(alignment == 0 || (uintptr_t)p % alignment == 0,
-           fmt("%s of %zu bytes to be aligned to %zu, as claimed", function, size, alignment), "%p",
-           p);
-}
-
-/* One call of each function over a few sizes, with the N-th request refused.  Whatever comes back
- * is either a block or NULL, and no block that was live has changed. */
-static void exercise(struct blocks *blocks)
-{
-    static const size_t sizes[] = {1, 17, 64, 1000, 4096, 70000, 300000};
-    for (size_t i = 0; i < LENGTH(sizes); i++) {
-        void *p = subject_malloc(sizes[i]);
-        expect_claimed(p, "malloc", sizes[i]);
-        if (p != NULL)
-            blocks_add(blocks, p, sizes[i]);
-        p = subject_calloc(1, sizes[i]);
-        expect_claimed(p, "calloc", sizes[i]);
-        if (p != NULL) {
-            expect_zero(p, sizes[i], "after calloc(1, %zu)", sizes[i]);
-            blocks_add(blocks, p, sizes[i]);
-        }
-        if (blocks->count == 0)
-            continue;
-        struct block *b = &blocks->at[i % blocks->count];
-        size_t size = sizes[LENGTH(sizes) - 1 - i];
-        unsigned char *moved = subject_realloc(b->p, size);
-        if (moved == NULL)
-            continue; /* refused: the block is as it was, which blocks_verify sees */
-        expect_claimed(moved, "realloc", size);
-        expect_pattern(moved, MIN(b->size, size), b->number, "after realloc from %zu to %zu",
-                       b->size, size);
-        blocks->bytes += size - b->size;
-        b->p = moved;
-        b->size = size;
-        pattern_fill(moved, size, b->number);
-    }
-}
-
-/* The same of blocks that are mappings, in most handlers, of which the ends are touched alone. */
-static void expect_ends(const unsigned char *p, size_t size, int first, int last, const char *when)
-{
-    if (p[0] != first || p[size - 1] != last)
-        fail(fmt("a block of %zu bytes to be 0x%02x and 0x%02x at its ends, %s", size,
-                 (unsigned)first, (unsigned)last, when),
-             "0x%02x and 0x%02x", p[0], p[size - 1]);
-}
-
-static unsigned char *resize_large(unsigned char *p, size_t *size, size_t wanted)
-{
-    size_t kept = MIN(*size, wanted);
-    p[kept - 1] = 0xa2;
-    unsigned char *moved = subject_realloc(p, wanted);
-    if (moved == NULL) {
-        expect_ends(p, kept, 0xa1, 0xa2, "after realloc was refused");
-        return p;
-    }
-    expect_ends(moved, kept, 0xa1, 0xa2, fmt("after realloc from %zu to %zu", *size, wanted));
-    moved[wanted - 1] = 0xa2;
-    *size = wanted;
-    return moved;
-}
-
-/* Where it cannot be resized it is copied, as far as it went: what is behind that is not there. */
-static void exercise_growth(void)
-{
-    enum { MIB = 1 << 20 };
-    size_t size = 2 * MIB;
-    unsigned char *p = subject_malloc(size);
-    if (p == NULL)
-        return;
-    p[0] = 0xa1;
-    p[size - 1] = 0xa2;
-    p = resize_large(p, &size, 512 * MIB);
-    subject_free(p, size);
-}
-
-static void exercise_large(void)
-{
-    static const size_t sizes[] = {1500000, 6 << 20};
-    for (size_t i = 0; i < LENGTH(sizes); i++) {
-        size_t size = sizes[i];
-        unsigned char *zeros = i == 0 ? subject_calloc(size, 1) : NULL, *p = subject_malloc(size);
-        if (zeros != NULL) {
-            expect_ends(zeros, size, 0, 0, "after calloc");
-            zeros[0] = 0xa1;
-            zeros[size - 1] = 0xa2;
-        }
-        if (p != NULL) {
-            p[0] = 0xa1;
-            p[size - 1] = 0xa2;
-            p = resize_large(p, &size, size / 2 * 3);
-            p = resize_large(p, &size, size / 4 * 3);
-            subject_free(p, size);
-        }
-        if (i == 0 && lacking_memory((size_t)512 << 20) == NULL && !subject_fills_blocks())
-            exercise_growth();
-        if (zeros != NULL) {
-            expect_ends(zeros, sizes[i], 0xa1, 0xa2, "beside another");
-            subject_free(zeros, sizes[i]);
-        }
-    }
-}
-
-static void exercise_small(const char *when)
-{
-    struct blocks blocks = {0};
-    exercise(&blocks);
-    blocks_verify(&blocks, "%s", when);
-    while (blocks.count > 0)
-        blocks_free(&blocks, blocks.count / 2);
-    blocks_free_all(&blocks);
-}
-
-/* More than a heap has in hand, in blocks that are not mapped by themselves.  What is resized has
- * another behind it, and so has to move: libc's heap of 32 bits grows by so little that its last
- * block is always made larger in place. */
-static void exercise_heap(const char *when)
-{
-    enum { COUNT = 96, SIZE = 40000, MORE = 110000 };
-    struct block at[COUNT];
-    struct blocks blocks = {.at = at, .room = COUNT};
-    for (void *p; blocks.count < COUNT && (p = subject_malloc(SIZE)) != NULL;) {
-        size_t i = blocks_add_large(&blocks, p, SIZE);
-        struct block *before = &at[i - i % 2];
-        if (i % 2 == 0 || (p = subject_realloc(before->p, MORE)) == NULL)
-            continue;
-        before->p = p;
-        before->size = MORE;
-        expect_pattern(p, 64, before->number, "after realloc from %d to %d", SIZE, MORE);
-        sample_fill(p, MORE, before->number);
-    }
-    blocks_expect_disjoint(&blocks);
-    blocks_verify_samples(&blocks, "%s", when);
-    blocks_free_each(&blocks);
-}
-
-static void refuse_none(void *data)
-{
-    (void)data;
-    for (size_t round = 0; round < 4; round++)
-        exercise_small("with no request refused");
-    exercise_heap("with no request refused");
-    exercise_large();
-}
-
-/* Exercises it with request 1 refused, then 2, and so on, until none is. */
-static void refuse_each(bool large, bool keep_failing)
-{
-    for (size_t nth = 1;; nth++) {
-        const char *when = fmt("request %zu of libc %s refused", nth,
-                               keep_failing ? "and all after it are" : "is");
-        step("%s", when);
-        interpose_refuse(nth, keep_failing);
-        if (large)
-            exercise_large();
-        else
-            exercise_small(when);
-        bool refused = interpose_counts().refused > 0;
-        interpose_refuse(0, false);
-        void *p = must_malloc(1000); /* it has recovered */
-        subject_free(p, 1000);
-        if (!refused)
-            return;
-        if (nth == MOST_REFUSALS || time_is_up()) {
-            mark_incomplete("request %zu of libc was refused, and it makes more", nth);
-            return;
-        }
-    }
-}
-
-/* As where there are no huge pages. */
-static void refuse_advice(void)
-{
-    step("no advice is taken");
-    interpose_refuse_advice(true);
-    exercise_small("where no advice is taken");
-    exercise_large();
-    interpose_refuse_advice(false);
-}
-
 /* Something is mapped right behind the heap, as happens where addresses are random.  What libc asks
  * of brk is refused, and it goes on by mmap: it succeeds with errno set. */
-static void refuse_break(void)
+static void check_without_break(void)
 {
+    const struct scenario_limits limits = {
+        .least_size = 16 << 10,
+        .most_size = 96 << 10,
+        .most_bytes = 16 << 20,
+        .level = {[FACTOR_MADE_BY] = FROM_TO(GROWN, GROWN), [FACTOR_LIVE_BLOCKS] = FROM_TO(3, 3)}};
     malloc_trim(0); /* what it has in hand at its end */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t end = ((uintptr_t)sbrk(0) + page - 1) / page * page;
@@ -258,14 +80,14 @@ static void refuse_break(void)
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     step("the heap of libc cannot grow where it is");
     if (map == (void *)end || (map == MAP_FAILED && errno == EEXIST))
-        exercise_heap("where the heap of libc cannot grow where it is");
+        check_scenarios(3000, &limits);
     if (map != MAP_FAILED)
         munmap(map, page);
 }
 
 PROPERTY(exhaustion_nth_request,
     .id     = "exhaustion.nth-request", .level = MUST, .basis = BASIS_C,
-    .answers_for = ABOUT(REFUSED_MEMORY), .slow_ms = 69, .ends_process = true,
+    .answers_for = ABOUT(REFUSED_MEMORY), .scenarios = true, .slow_ms = 69, .ends_process = true,
     .clause = "if any request to libc or the kernel is refused, once or from then on, calls "
               "return NULL or a good block; live blocks stay",
     .source = "C17 7.22.3.2, 7.22.3.4, 7.22.3.5: a null pointer, and the old object unchanged",
@@ -273,14 +95,25 @@ PROPERTY(exhaustion_nth_request,
     .hint   = "check what malloc, mmap and others return, not errno; undo what was done; unlock",
     .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1), at libmine.so+0x1139")
 {
+    const struct scenario_limits limits = {
+        .most_size = 512 << 10,
+        .most_bytes = 64 << 20,
+        .address_limits = true,
+        .level = {[FACTOR_PRESSURE] = FROM_TO(REQUEST_REFUSED, REQUEST_REFUSED),
+                  [FACTOR_REPETITION] = FROM_TO(0, 2)}};
+    const struct scenario_limits large = {
+        .least_size = 1 << 20,
+        .most_size = 2 << 20,
+        .most_bytes = 64 << 20,
+        .address_limits = true,
+        .level = {[FACTOR_PRESSURE] = FROM_TO(REQUEST_REFUSED, REQUEST_REFUSED),
+                  [FACTOR_MEMORY_BEFORE] = FROM_TO(FRESH, FRESH),
+                  [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
+                  [FACTOR_REPETITION] = FROM_TO(1, 1)}};
     begin();
-    control_run(refuse_none, NULL, "where nothing is refused");
-    refuse_break(); /* first, while the heap has little in hand */
-    refuse_each(false, false);
-    refuse_each(false, true);
-    refuse_each(true, false);
-    refuse_each(true, true);
-    refuse_advice();
+    check_without_break(); /* first, while the heap has little in hand */
+    check_scenarios_about(FACTOR_PRESSURE, 10000, &limits);
+    check_scenarios_about(FACTOR_PRESSURE, 60000, &large);
 }
 
 enum { ROUNDS = 64 };

@@ -3,23 +3,13 @@
  * malloc where memory ends: what it refuses, what works then, and for how long.
  */
 #include <sys/resource.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "block_checks.h"
 #include "scenarios.h"
 
-/* ---- the largest ----------------------------------------------------------------------------- */
-
-static void expect_refused(size_t size, const char *size_in_words)
-{
-    void *p = subject_malloc(size);
-    expect(p == NULL, fmt("malloc(%s) to return NULL", size_in_words), "%p", p);
-}
-
 PROPERTY(malloc_too_large,
     .id     = "malloc.too-large", .level = MUST, .basis = BASIS_C, .rule = HEAP_TOO_LARGE,
-    .answers_for = ABOUT(MALLOC_TOO_LARGE), .quick = true,
+    .answers_for = ABOUT(MALLOC_TOO_LARGE), .scenarios = true, .quick = true,
     .clause = "malloc returns NULL and changes nothing for a size above PTRDIFF_MAX, even right "
               "after a small block was freed",
     .source = "C17 7.22.3.4 paragraph 3; 6.5.6 paragraph 9, as PTRDIFF_MAX bounds an object",
@@ -27,31 +17,14 @@ PROPERTY(malloc_too_large,
     .hint   = "check that size plus header, rounding and room to grow does not wrap",
     .looks  = "malloc(SIZE_MAX - 15) to return NULL: 0x55d0c8")
 {
-    static const size_t beyond[] = {
-        1, 2, 16, 17, 4096, 4097, POWER_OF_2(SIZE_BITS / 2), POWER_OF_2(SIZE_BITS - 2)};
-    struct blocks company = {0};
-    blocks_add_neighbours(&company, 60);
-    for (size_t size = 8; size <= 2048; size += 8) /* what keeps freed blocks has some of each */
-        subject_free(must_malloc(size), size);
+    const struct scenario_limits limits = {
+        .most_size = 4096,
+        .most_bytes = 1 << 20,
+        .level = {[FACTOR_PRESSURE] = FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE),
+                  [FACTOR_REPETITION] = FROM_TO(0, 2)}};
     absurd_begin();
-    for (size_t k = 0; k <= 8192; k += is_instrumented() ? 61 : 1) {
-        size_t small = 8 + k % 300;
-        subject_free(must_malloc(small), small);
-        expect_refused(SIZE_MAX - k, k == 0 ? "SIZE_MAX" : fmt("SIZE_MAX - %zu", k));
-        if (k % 512 == 0)
-            blocks_verify(&company, "after malloc(SIZE_MAX - %zu)", k);
-    }
-    for (size_t i = 0; i < LENGTH(beyond); i++) {
-        subject_free(must_malloc(100), 100);
-        expect_refused(PTRDIFF_MAX + beyond[i], fmt("PTRDIFF_MAX + %zu", beyond[i]));
-    }
-    for_each_wrapping_size (size) {
-        subject_free(must_malloc(100), 100);
-        expect_refused(size, fmt("%zu", size));
-    }
+    check_scenarios(20000, &limits);
     absurd_end();
-    blocks_verify(&company, "after sizes that no block can have");
-    blocks_free_all(&company);
 }
 
 enum { PROBE = 32 << 20 };
@@ -120,79 +93,8 @@ PROPERTY(malloc_past_4gib,
 
 /* ---- running out ----------------------------------------------------------------------------- */
 
-/* A reserve that libc has mapped before, 64 MiB for each thread's arena, is not limited: so much
- * has to be taken before the limit is known not to be felt. */
-enum { LITTLE_ROOM = 16 << 20, MOST_BYTES = 160 << 20, MOST_HOARDED = 20000, PAGE = 4096 };
-
-static const size_t hoarded_sizes[] = {1 << 20, 150000, 16384, 4000, 500, 48, 8};
-enum { HOARDED_SIZES = LENGTH(hoarded_sizes) };
-
-/* What was taken until nothing was left. */
-struct hoard {
-    struct blocks blocks;
-    bool had[HOARDED_SIZES]; /* sizes of which there is one */
-    bool refused;            /* each size, in the end; else the limit is not felt */
-    void *strange;           /* what was returned that is neither a block nor NULL */
-    size_t strange_size;
-};
-
-/* The list has its room before: under the limit it could not grow. */
-static void hoard_begin(struct hoard *hoard)
-{
-    *hoard = (struct hoard){.blocks.room = MOST_HOARDED};
-    hoard->blocks.at = calloc(MOST_HOARDED, sizeof *hoard->blocks.at);
-    if (hoard->blocks.at == NULL)
-        harness_broke("out of memory for the list of blocks");
-}
-
-/* False where malloc refuses.  Of large blocks only the ends are written. */
-static bool hoard_one(struct hoard *hoard, size_t size)
-{
-    struct blocks *blocks = &hoard->blocks;
-    struct block b = {subject_malloc(size), size, blocks->count};
-    if (b.p != NULL && (uintptr_t)b.p < 65536) {
-        hoard->strange = b.p;
-        hoard->strange_size = size;
-    }
-    if (b.p == NULL || hoard->strange != NULL)
-        return false;
-    step("writing what malloc(%zu) gave near the limit", size);
-    if (size <= PAGE)
-        pattern_fill(b.p, size, b.number);
-    else
-        fill_ends(&b);
-    blocks->at[blocks->count++] = b;
-    blocks->bytes += size;
-    return true;
-}
-
-/* Takes blocks of each size until it is refused, the small ones last. */
-static void hoard_all(struct hoard *hoard)
-{
-    const struct blocks *blocks = &hoard->blocks;
-    hoard->refused = true;
-    for (size_t i = 0; i < HOARDED_SIZES && hoard->refused; i++) {
-        while (hoard->refused && hoard_one(hoard, hoarded_sizes[i])) {
-            hoard->had[i] = true;
-            hoard->refused = blocks->count < blocks->room && blocks->bytes < MOST_BYTES;
-        }
-    }
-}
-
-static void expect_hoard_intact(const struct blocks *blocks)
-{
-    for (size_t i = 0; i < blocks->count; i++) {
-        const struct block *b = &blocks->at[i];
-        if (b->size <= PAGE)
-            expect_pattern(b->p, b->size, b->number, "after malloc had nothing left");
-        else
-            expect_ends(b, fmt("after malloc(%zu)", b->size));
-    }
-    blocks_expect_disjoint(blocks);
-}
-
 PROPERTY(malloc_failure_is_null,
-    .id     = "malloc.failure-is-null", .level = MUST, .basis = BASIS_C, .quick = true,
+    .id     = "malloc.failure-is-null", .level = MUST, .basis = BASIS_C, .scenarios = true, .quick = true,
     .clause = "without address space malloc returns NULL, nothing else, and does not end the "
               "process; live blocks stay good",
     .source = "C17 7.22.3.4 paragraph 3",
@@ -200,108 +102,17 @@ PROPERTY(malloc_failure_is_null,
     .hint   = "check what malloc or mmap beneath returned before adding a header to it",
     .looks  = "malloc(48) to return a block or NULL: 0x10")
 {
-    struct hoard hoard;
-    hoard_begin(&hoard);
-    limit_mapped_bytes(LITTLE_ROOM);
-    hoard_all(&hoard);
-    lift_limit();
-    expect(hoard.strange == NULL, fmt("malloc(%zu) to return a block or NULL", hoard.strange_size),
-           "%p", hoard.strange);
-    expect_hoard_intact(&hoard.blocks);
-    size_t held = hoard.blocks.bytes >> 20;
-    blocks_free_all(&hoard.blocks);
-    if (!hoard.refused)
-        skip("a limit on the address space does not stop it: it gave %zu MiB where %d were left",
-             held, LITTLE_ROOM >> 20);
+    const struct scenario_limits limits = {.most_size = 1 << 20,
+                                           .most_bytes = 64 << 20,
+                                           .address_limits = true,
+                                           .level = {[FACTOR_PRESSURE] = FROM_TO(USED_UP, USED_UP),
+                                                     [FACTOR_REPETITION] = FROM_TO(0, 2),
+                                                     [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2)}};
+    for (int rows = 0; rows < 2 && !is_instrumented(); rows++)
+        check_scenarios_about(FACTOR_PRESSURE, ONE_ROW, &limits);
 }
 
-/* All four functions, on this thread. */
-static void all_four_work(const char *after)
-{
-    step("using it after %s", after);
-    for (size_t size = 24; size <= 24000; size *= 10) {
-        unsigned char *p = must_malloc(size), *q = must_calloc(size, 2);
-        p = must_realloc(p, 3 * size);
-        memset(p, 1, 3 * size);
-        memset(q, 2, 2 * size);
-        subject_free(q, 2 * size);
-        subject_free(p, 3 * size);
-    }
-}
-
-static void all_four_work_there(void *after)
-{
-    all_four_work(after);
-}
-
-/* Here and on another thread, which would wait for a lock that is still held. */
-static void works_after(const char *what)
-{
-    all_four_work(what);
-    in_threads(1, all_four_work_there, (void *)what, 0);
-}
-
-/* What a quarantine keeps of freed blocks, at most, under a limit that is not to end it. */
-enum { QUARANTINE = 256 << 20 };
-
-/* One block of that size.  A handler that frees later, on a thread of its own, is given time. */
-static void *get_again(size_t size)
-{
-    void *p = NULL;
-    for (int waits = 0; p == NULL && waits < 200; waits++) {
-        p = subject_malloc(size);
-        if (p == NULL)
-            nanosleep(&(struct timespec){0, 1000000}, NULL);
-    }
-    return p;
-}
-
-/* One block of each size again: of what was freed, or where that is kept in quarantine, of what
- * there is besides. */
-static void expect_sizes_again(const bool had[HOARDED_SIZES])
-{
-    bool has_more = false;
-    for (size_t i = 0; i < HOARDED_SIZES; i++) {
-        void *p = had[i] ? get_again(hoarded_sizes[i]) : NULL;
-        if (had[i] && p == NULL && !has_more) {
-            lift_limit();
-            limit_mapped_bytes(QUARANTINE);
-            has_more = true;
-            p = get_again(hoarded_sizes[i]);
-        }
-        expect(p != NULL || !had[i],
-               fmt("malloc(%zu) to return a block: all of that size were freed, and %d MiB can be "
-                   "had besides",
-                   hoarded_sizes[i], QUARANTINE >> 20),
-               "NULL");
-        give_back(p, hoarded_sizes[i]);
-    }
-}
-
-static void recover_from_the_limit(void)
-{
-    struct hoard hoard;
-    hoard_begin(&hoard);
-    limit_mapped_bytes(LITTLE_ROOM);
-    hoard_all(&hoard);
-    blocks_free_all(&hoard.blocks);
-    step("using it after it had nothing left and all was freed");
-    expect_sizes_again(hoard.had);
-    lift_limit();
-}
-
-/* A call that fails: of malloc, or of calloc where `count` is not 0. */
-static void refuse(size_t size, size_t count)
-{
-    absurd_begin();
-    if (count == 0)
-        (void)subject_malloc(size);
-    else
-        (void)subject_calloc(size, count);
-    absurd_end();
-}
-
-enum { SMALL = 100 };
+enum { SMALL = 100, ROOM = 16 << 20, PAGE = 4096 };
 
 /* Requests for `size` bytes, again and again, where there is no room for them: of realloc for the
  * block of SMALL bytes at `*p`.  Ends where there is room after all: calloc comes last, as it may
@@ -328,12 +139,12 @@ static bool all_are_refused(void **p, size_t size)
  * from before the limit: under it, a first block of a size may be one too many. */
 static void expect_refusals_cost_nothing(void)
 {
-    static const size_t large = 4 * (size_t)LITTLE_ROOM, more = large + PAGE;
+    static const size_t large = 4 * (size_t)ROOM, more = large + PAGE;
     void *small = must_malloc(SMALL), *p = subject_malloc(more);
     bool refused = p != NULL; /* else it may have less, and asks nobody for it */
     if (p != NULL) {
         subject_free(p, more);
-        limit_mapped_bytes(LITTLE_ROOM);
+        limit_mapped_bytes(ROOM);
         refused = all_are_refused(&small, (size_t)1 << 30) && all_are_refused(&small, large);
         lift_limit();
     }
@@ -348,7 +159,7 @@ static void expect_refusals_cost_nothing(void)
 
 PROPERTY(malloc_recovers,
     .id     = "malloc.recovers", .level = MUST, .basis = BASIS_C,
-    .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 23},
+    .scenarios = true, .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 23},
     .clause = "after a failed call, once blocks are freed, all functions work on every thread; "
               "with a quarantine, given 256 MiB more",
     .source = "C17 7.22.3: a call that fails has no other effect; 7.1.4 paragraph 5, on threads",
@@ -356,26 +167,22 @@ PROPERTY(malloc_recovers,
     .hint   = "unlock on the way out of every failure, and remember none of them",
     .looks  = "TIMEOUT: no end after 10 s, inside malloc(24)")
 {
-    if (!is_instrumented()) { /* memcheck and ASan do not work under a limit */
-        recover_from_the_limit();
-        works_after("it had nothing left");
+    const struct scenario_limits refused = {.most_size = 1 << 20,
+                                            .most_bytes = 32 << 20,
+                                            .address_limits = !is_instrumented(),
+                                            .level[FACTOR_PRESSURE] =
+                                                FROM_TO(REFUSED_BEFORE, ADDRESS_LIMIT)};
+    const struct scenario_limits in_threads = {
+        .most_size = 1 << 20,
+        .most_bytes = 32 << 20,
+        .threads = true,
+        .level = {[FACTOR_PRESSURE] = FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE),
+                  [FACTOR_REPETITION] = FROM_TO(0, 2),
+                  [FACTOR_THREADS] = FROM_TO(FREED_THERE, CHAIN)}};
+    check_scenarios_about(FACTOR_PRESSURE, 8000, &refused);
+    check_scenarios_about(FACTOR_PRESSURE, 3000, &in_threads);
+    if (!is_instrumented()) /* memcheck and ASan do not work under a limit */
         expect_refusals_cost_nothing();
-    }
-    void *p = must_malloc(100);
-    refuse(SIZE_MAX - 100, 0);
-    all_four_work("malloc(SIZE_MAX - 100)");
-    refuse(PTRDIFF_MAX - 4096, 0);
-    works_after("malloc(PTRDIFF_MAX - 4096)");
-    refuse(SIZE_MAX / 2, 3);
-    all_four_work("calloc(SIZE_MAX / 2, 3)");
-    refuse(PTRDIFF_MAX - 4096, 1);
-    works_after("calloc(PTRDIFF_MAX - 4096, 1)");
-    absurd_begin();
-    void *moved = subject_realloc(p, PTRDIFF_MAX - 4096);
-    absurd_end();
-    works_after("realloc(p, PTRDIFF_MAX - 4096)");
-    if (moved == NULL) /* realloc.failure-keeps-block tests anything else */
-        subject_free(p, 100);
 }
 
 PROPERTY(malloc_lasts,

@@ -10,6 +10,7 @@
 
 #include "harness/harness.h"
 #include "harness/interpose.h"
+#include "harness/test_process.h"
 #include "harness/threads.h"
 #include "search/show.h"
 
@@ -55,7 +56,9 @@ PyDataMem_Handler *scenarios_handler(void)
     return &recorded;
 }
 
-static void check(PyDataMem_Handler *handler, double cost, const struct scenario_limits *limits)
+/* `owner` reports what is found; NULL: the property that states the requirement. */
+static void check(PyDataMem_Handler *handler, double cost, const struct scenario_limits *limits,
+                  const struct property *owner)
 {
     const struct property *property = running_property();
     struct rows_result result;
@@ -66,10 +69,13 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         .cost = is_instrumented() ? cost / COST_INSTRUMENTED : cost,
         .seconds = cost <= ONE_ROW ? of_one_row : MAX(seconds_per_cost * cost, least_seconds),
         .refuse = interpose_works() ? interpose_refuse_watched : NULL,
+        .jump = interpose_works() ? clock_jump : NULL,
         .limits = *limits,
     };
     static struct coverage coverage;
     options.coverage = &coverage;
+    if (limits->level[FACTOR_FREE_SIZE].count == 0) /* properties of their own have the others */
+        options.limits.level[FACTOR_FREE_SIZE] = (struct level_range)FROM_TO(TRUE_SIZE, TRUE_SIZE);
     char words[512];
     options.longest = MAX(8 * options.seconds, time_limit() / 16);
     options.least_cost = options.cost * LEAST_PERCENT / 100;
@@ -84,7 +90,8 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         return;
     }
     if (result.state == EXECUTION_PASSED && result.violation.rule == HEAP_NO_RULE) {
-        if (!is_instrumented() && cost > ONE_ROW && result.cost < options.least_cost)
+        if (!is_instrumented() && !in_control() && cost > ONE_ROW &&
+            result.cost < options.least_cost)
             mark_incomplete("%zu rows of scenarios were run, %.0f %% of the rows of this seed, "
                             "because the handler is slow; give it more time by --timeout",
                             (size_t)result.rows, 100 * result.cost / options.cost);
@@ -93,22 +100,20 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     bool is_call = result.step.kind <= STEP_FREE && !result.at_end;
     if (result.violation.rule == HEAP_ZEROED) /* so that all that met it have one cause */
         suspect_not_zero(result.step.first, result.step.second);
-    fail_for(property_of_rule(result.violation.rule), is_call ? &result.step : NULL,
-             "%s: %s%s%s; row %zu of %s: %s",
+    fail_for(owner != NULL ? owner : property_of_rule(result.violation.rule),
+             is_call ? &result.step : NULL, "%s: %s%s%s; row %zu of %s: %s",
              result.at_end ? "when all live blocks were checked" : show_step(&result.step),
              result.violation.seen, result.violation.history[0] != '\0' ? "; " : "",
              result.violation.history, (size_t)result.rows, property->id,
              scenario_words(&result.found.scenario, words, sizeof words));
 }
 
-/* Impossible requests, and wrong sizes told to free, have properties of their own. */
+/* Impossible requests have properties of their own. */
 static struct scenario_limits of_property(const struct scenario_limits *limits)
 {
     struct scenario_limits own = *limits;
     if (own.level[FACTOR_PRESSURE].count == 0)
         own.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(NO_PRESSURE, ERRNO_SET);
-    if (own.level[FACTOR_FREE_SIZE].count == 0)
-        own.level[FACTOR_FREE_SIZE] = (struct level_range)FROM_TO(TRUE_SIZE, TRUE_SIZE);
     return own;
 }
 
@@ -121,7 +126,7 @@ void check_scenarios_through(PyDataMem_Handler *handler, double cost,
                              const struct scenario_limits *limits)
 {
     struct scenario_limits own = of_property(limits);
-    check(handler, cost, &own);
+    check(handler, cost, &own, NULL);
 }
 
 struct checking {
@@ -143,6 +148,17 @@ static void check_here(void *data)
     pthread_cleanup_pop(0);
 }
 
+void check_scenarios_about(enum factor factor, double cost, const struct scenario_limits *limits)
+{
+    struct scenario_limits without = *limits;
+    without.level[factor] = (struct level_range)FROM_TO(0, 0);
+    control_run(check_here, &(struct checking){cost, &without},
+                fmt("with \"%s: %s\"", scenario_factors[factor].name,
+                    scenario_factors[factor].level[0].name));
+    struct scenario_limits own = of_property(limits);
+    check(&recorded, cost, &own, running_property());
+}
+
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits)
 {
     in_threads(1, check_here, &(struct checking){cost, limits}, sizeof(struct checking));
@@ -161,7 +177,7 @@ PROPERTY(scenarios_blocks,
                                            .most_bytes = 64 << 20,
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(NO_PRESSURE, PAGES_LOCKED)};
-    check(&recorded, 50000, &limits);
+    check(&recorded, 50000, &limits, NULL);
 }
 
 PROPERTY(scenarios_large_blocks,
@@ -180,7 +196,7 @@ PROPERTY(scenarios_large_blocks,
         .level = {[FACTOR_PRESSURE] = FROM_TO(NO_PRESSURE, PAGES_LOCKED),
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2)}};
-    check(&recorded, 100000, &limits);
+    check(&recorded, 100000, &limits, NULL);
 }
 
 PROPERTY(scenarios_threads,
@@ -198,7 +214,7 @@ PROPERTY(scenarios_threads,
                                            .threads = true,
                                            .level[FACTOR_THREADS] =
                                                FROM_TO(FREED_THERE, IN_DESTRUCTOR)};
-    check(&recorded, 60000, &limits);
+    check(&recorded, 60000, &limits, NULL);
 }
 
 PROPERTY(scenarios_processes,
@@ -215,7 +231,7 @@ PROPERTY(scenarios_processes,
                                            .forks = true,
                                            .level[FACTOR_PROCESS] =
                                                FROM_TO(FORK_IN_TURNS, AT_EXIT)};
-    check(&recorded, 100000, &limits);
+    check(&recorded, 100000, &limits, NULL);
 }
 
 PROPERTY(scenarios_pressure,
@@ -232,5 +248,5 @@ PROPERTY(scenarios_pressure,
                                            .address_limits = !is_instrumented(),
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(ERRNO_SET, ADDRESS_LIMIT)};
-    check(&recorded, 100000, &limits);
+    check(&recorded, 100000, &limits, NULL);
 }

@@ -22,6 +22,10 @@ PyDataMem_Handler *scenarios_handler(void);
 void check_scenarios_through(PyDataMem_Handler *handler, double cost,
                              const struct scenario_limits *limits);
 
+/* The same about one factor.  The rows run with its first level before, in a child process.  If no
+ * violation is found there, the running property reports each violation of the rows themselves. */
+void check_scenarios_about(enum factor factor, double cost, const struct scenario_limits *limits);
+
 /* The same in a new thread, which holds the GIL if this one does. */
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits);
 

@@ -93,35 +93,3 @@ void check_page_runs_disjoint(void)
         blocks_free_each(&blocks);
     }
 }
-
-/* A cache has room for so many of a class, and one more is freed; of large ones as many as nobody
- * refuses who gives out 16 MiB. */
-static void free_row(size_t size, size_t most)
-{
-    static const size_t beside[] = {16, 64, 256, 1024, 4096, 16384};
-    enum { MOST = 65, BESIDE = LENGTH(beside), LITTLE = 16 << 20 };
-    const size_t count = MIN(most, LITTLE / (size + beside[BESIDE - 1]) - BESIDE);
-    struct block at[MOST + BESIDE];
-    struct blocks blocks = {.at = at, .room = MOST + BESIDE};
-    while (blocks.count < count)
-        blocks_add_unwritten(&blocks, must_malloc(size), size);
-    step("freeing %zu blocks of %zu bytes in a row, and making such again", count, size);
-    while (blocks.count > 0)
-        blocks_free(&blocks, blocks.count - 1);
-    for (size_t i = 0; i < BESIDE; i++)
-        blocks_add_unwritten(&blocks, must_malloc(size + beside[i]), size + beside[i]);
-    for (size_t i = 0; i < count; i++)
-        blocks_add_unwritten(&blocks, must_malloc(size), size);
-    blocks_expect_disjoint(&blocks);
-    blocks_free_each(&blocks);
-}
-
-void check_rows(void)
-{
-    static const size_t sizes[] = {48, 320, 1300, 5000, 20000, 50000, 100000, 200000, 262000};
-    static const size_t counts[] = {9, 17, 33, 65};
-    for (size_t i = 0; i < LENGTH(sizes); i += stride(3)) {
-        for (size_t j = 0; j < LENGTH(counts); j++)
-            free_row(sizes[i], counts[j]);
-    }
-}

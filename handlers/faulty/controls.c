@@ -22,7 +22,6 @@ static bool has_size(const void *p, size_t size)
 
 RESIZE(aborts_from_90033, "realloc.of-calloc", 90033, 135050, abort());
 RESIZE(loses_from_135050, "realloc.of-calloc", 135050, 45017, memset(p, 0, size));
-RESIZE(aborts_from_1024, "free.any-contents", 1024, 1537, abort());
 RESIZE(aborts_from_70000, "threads.small-stack", 70000, 140000, abort());
 RESIZE(aborts_from_131073, "process.fork-child", 131073, 65636, abort());
 RESIZE(loses_from_4096, "process.fork-child", 4096, 2148, memset(p, 0, size));
@@ -46,10 +45,10 @@ RESIZE(loses_from_2100, "interop.buffer", 2100, 700, memset(p, 0, size));
 BEFORE(malloc, refuses_5900, "free.reclaims", size == 5900, return NULL);
 BEFORE(malloc, refuses_50000, "process.ends-quietly process.use-at-exit", size == 50000,
        return NULL);
+/* In rows of scenarios, also without what they are about. */
+BEFORE(malloc, aborts_at_a_page, "free.null scenarios.blocks", size == 4096, abort());
 BEFORE(realloc, refuses_100_more, "exhaustion.balance",
        p != NULL && base_size(p) > 5000 && size == base_size(p) + 100, return NULL);
-AFTER(calloc, calloc_of_33000_is_dirty, "free.any-size", made != NULL && nelem == 33000,
-      ((char *)made)[32999] = 1);
 
 /* An instance is used at random, in a child and not: no single call is sure to be made. */
 static pid_t loaded_in;
@@ -68,43 +67,26 @@ BEFORE(realloc, aborts_so_but_in_a_child, "abi.ctx-passed realloc.keeps-contents
 
 /* ---- several calls --------------------------------------------------------------------------- */
 
-/* The pool `row`: the sizes that the calling thread gave malloc since its last free.  `times` is
- * how often the latest one came, `large` how many were above 1000. */
+/* The pool `row`: how many blocks the calling thread made by malloc since its last free, and how
+ * many of them have more than 1000 bytes. */
 static _Thread_local struct row {
-    size_t count, latest, times, large;
+    size_t count, large;
 } row;
 FUNCTION(malloc, row)
 {
-    row.times = size == row.latest ? row.times + 1 : 1;
-    row.latest = size;
     row.count++;
     row.large += size > 1000;
     return base_malloc(ctx, size);
 }
 FUNCTION(free, row)
 {
-    row = (struct row){.latest = row.latest};
+    row = (struct row){0};
     base_free(ctx, p, size);
 }
 #define row_calloc base_calloc
 #define row_realloc base_realloc
-BEFORE_IN(row, realloc, aborts_from_17_after_1000, "exhaustion.nth-request",
-          row.latest == 1000 && has_size(p, 17) && size == 1000, abort());
-BEFORE_IN(row, malloc, aborts_at_442_after_435, "free.null", row.latest == 435 && size == 442,
-          abort());
-BEFORE_IN(row, calloc, refuses_511_after_4088, "free.null-with-size",
-          row.latest == 4088 && nelem == 511, return NULL);
-BEFORE_IN(row, malloc, aborts_after_three_of_1024, "free.poison-stays-inside",
-          row.latest == 1024 && row.times >= 3 && row.count > 3 && size == 1025, abort());
-BEFORE_IN(row, malloc, aborts_in_a_long_row, "free.any-order", true,
-          if (size > 3000) row = (struct row){0};
-          if (row.count == 1400 && row.large >= 20 && row.large <= 140) abort());
 BEFORE_IN(row, free, aborts_after_400, "free.in-another-thread", row.count == 400 && row.large > 10,
           abort());
-/* Without row_free: no block of another size was allocated before. */
-FUNCTION_RETURNS(malloc, another_8136,
-                 size == 8136 && row.latest == 8136 ? NULL : row_malloc(ctx, size));
-MUTANT(refuses_another_8136, "free.best-guess-size", FUNCTIONS(another_8136, malloc));
 
 /* The properties numpy.out-of-memory-* all begin with arrays of these sizes; the next request is
  * the first of their control. */
@@ -128,8 +110,7 @@ MUTANT(aborts_after_witnesses,
 
 /* ---- memory that grows ----------------------------------------------------------------------- */
 
-BEFORE(free, keeps_98304, "free.best-guess-size", has_size(p, 98304), return );
-BEFORE(free, keeps_33000, "free.any-size", has_size(p, 33000), return );
+BEFORE(free, keeps_98304, "free.best-guess-size free.any-size", has_size(p, 98304), return );
 BEFORE(free, keeps_400000, "realloc.releases-old", has_size(p, 400000), return );
 BEFORE(free, keeps_25000, "realloc.releases-old", has_size(p, 25000), return );
 BEFORE(free, keeps_900000, "free.in-another-thread", has_size(p, 900000), return );

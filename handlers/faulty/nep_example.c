@@ -7,8 +7,7 @@
  *     1 size + 64 wraps: malloc returns a block smaller than 64        malloc.too-large
  *     2 nelem + 64 wraps as well, and elsize multiplies that           calloc.overflow
  *     3 calloc of elsize 0 writes its line past an empty block         calloc.zero-arguments
- *     4 a realloc that fails returns NULL + 64                         realloc.failure-keeps-block,
- *                                                                      realloc.retry-after-failure
+ *     4 a realloc that fails returns NULL + 64                         realloc.failure-keeps-block
  *     5 realloc to SIZE_MAX shrinks the block instead of failing       realloc.failure-keeps-block
  *     6 realloc leaves the old size in the line                        env.quiet
  *     7 calloc's line has nelem instead of nelem * elsize              env.quiet

@@ -75,7 +75,7 @@ DEFECT(realloc, realloc_wipes_past_the_end, "malloc.neighbours")
     return base_resize(p, size);
 }
 
-RETURNS(realloc, realloc_of_same_size_is_null, "realloc.keeps-contents realloc.retry-after-failure",
+RETURNS(realloc, realloc_of_same_size_is_null, "realloc.keeps-contents",
         p != NULL && size == base_size(p) ? NULL : base_realloc(ctx, p, size));
 
 /* Frees the block that it returns. */
@@ -97,7 +97,7 @@ DEFECT_IN(aligned, realloc, realloc_loses_alignment, "realloc.alignment")
     return shifted_realloc_to(p, size, grows ? BASE_HEADER + 8 : BASE_HEADER);
 }
 
-#define FAILURE "realloc.failure-keeps-block realloc.retry-after-failure"
+#define FAILURE "realloc.failure-keeps-block"
 
 AFTER(realloc, realloc_failure_is_not_null, FAILURE, made == NULL, made = (void *)BASE_HEADER);
 AFTER(realloc, realloc_failure_frees, FAILURE, made == NULL, base_free(ctx, p, 0));

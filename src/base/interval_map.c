@@ -159,6 +159,15 @@ static bool grow(struct interval_map *map)
     return true;
 }
 
+bool interval_map_reserve(struct interval_map *map, size_t count)
+{
+    while (map->room * PAGE_ROOM / 2 < count) { /* a page that is full is split */
+        if (!grow(map))
+            return false;
+    }
+    return true;
+}
+
 /* Puts an empty page at index i of the sorted ones. */
 static struct page *add_page(struct interval_map *map, size_t i)
 {

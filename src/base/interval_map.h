@@ -33,6 +33,9 @@ enum interval_state {
 struct interval_map *interval_map_new(void);
 void interval_map_free(struct interval_map *map); /* or NULL */
 
+/* Makes room for that many intervals, so that none needs memory when it is added. */
+bool interval_map_reserve(struct interval_map *map, size_t count);
+
 /* Checks whether an interval can be added.  If it overlaps others, `other` receives one of them. */
 enum interval_state interval_map_check(const struct interval_map *map, uintptr_t address,
                                        size_t size, struct interval *other);

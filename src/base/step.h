@@ -21,7 +21,8 @@ enum step_kind {
     STEP_MALLOC_FREE, /* the same block is made and freed, `times` times */
     STEP_CALLOC_FREE,
     STEP_FREE_NULL,  /* first: the size that is given */
-    STEP_FILL,       /* block with the word that is first */
+    STEP_FILL,       /* block with the word that is first; or, where second is not 0, with the one
+                      * that stands second words before what the last call returned */
     STEP_LIMIT,      /* to first bytes more that are mapped; 0: the limit is lifted */
     STEP_PAUSE,      /* of first milliseconds */
     STEP_STOP,       /* the thread, in its next call: see interleaved.c and STOP_AT */
@@ -29,9 +30,11 @@ enum step_kind {
     STEP_ASK_GETTER, /* again: it returns the same handler */
     STEP_LOOK_AT_STRUCT,
     STEP_LOCK,   /* the pages of block into memory: madvise cannot drop them then */
-    STEP_REFUSE, /* the first-th request of the handler's for memory from now on, and if second is 1
-                  * all after it; 0: none */
+    STEP_REFUSE, /* the first-th request of the handler's for memory from now on; 0: none; second is
+                  * an enum refusal */
 };
+
+enum refusal { REFUSE_ONE, REFUSE_ALL_AFTER, REFUSE_ADVICE /* of madvise, and no memory */ };
 
 /* As `second` of a STEP_FREE, in a list that the search makes: the block's own size is given. */
 enum { STEP_RIGHT_SIZE = 1 };

@@ -305,6 +305,7 @@ static void find_when(const struct maker *m, size_t i)
     double seconds = seconds_to_shrink * MIN(clock_slowness(), 2);
     trial.hangs = trial.longest = 1;
     trial.options.refuse = interpose_works() ? interpose_refuse_watched : NULL;
+    trial.options.jump = interpose_works() ? clock_jump : NULL;
     characterize(&trial, (const void *)m->run->records[i]->found_row, seconds,
                  &m->run->characterized[i]);
 }

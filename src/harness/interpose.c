@@ -112,10 +112,11 @@ void interpose_refuse(size_t nth, bool keep_failing)
     pthread_mutex_unlock(&live.lock);
 }
 
-void interpose_refuse_watched(size_t nth, bool keep_failing)
+void interpose_refuse_watched(size_t nth, enum refusal how)
 {
     interpose_watch();
-    interpose_refuse(nth, keep_failing);
+    interpose_refuse_advice(nth != 0 && how == REFUSE_ADVICE);
+    interpose_refuse(how != REFUSE_ADVICE ? nth : 0, how == REFUSE_ALL_AFTER);
 }
 
 void interpose_refuse_advice(bool refuse)

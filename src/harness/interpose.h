@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/step.h"
+
 /* True if calls of libc's functions come through here in this process. */
 bool interpose_works(void);
 
@@ -47,7 +49,7 @@ void interpose_watch(void);
  * after it; 0: none. */
 void interpose_refuse(size_t nth, bool keep_failing);
 /* The same, and watches: for a list of calls, see execute.h. */
-void interpose_refuse_watched(size_t nth, bool keep_failing);
+void interpose_refuse_watched(size_t nth, enum refusal how);
 
 /* Makes madvise fail with EINVAL, or mprotect with ENOMEM. */
 void interpose_refuse_advice(bool refuse);

@@ -194,9 +194,12 @@ static bool nursery_put(struct heap *heap, uintptr_t address, size_t size, uint3
     return true;
 }
 
-static bool is_too_large(struct heap *heap, const void *p)
+static bool is_too_large(struct heap *heap, enum step_kind by, const void *p)
 {
-    return fail(heap, HEAP_TOO_LARGE, NULL, "NULL was expected, and not %p", p);
+    enum heap_rule rule = by == STEP_CALLOC    ? HEAP_OVERFLOW
+                          : by == STEP_REALLOC ? HEAP_FAILURE_KEEPS_BLOCK
+                                               : HEAP_TOO_LARGE;
+    return fail(heap, rule, NULL, "NULL was expected, and not %p", p);
 }
 
 /* Reports why a block cannot be there. */
@@ -206,7 +209,7 @@ static bool no_room(struct heap *heap, enum interval_state state, const void *p,
     if (state == INTERVAL_OVERLAPS)
         return fail(heap, HEAP_DISJOINT, &heap->block[other],
                     "%zu bytes at %p, where another block is live", size, p);
-    return is_too_large(heap, p);
+    return is_too_large(heap, STEP_MALLOC, p);
 }
 
 static inline enum interval_state find_overlap(const struct heap *heap, uintptr_t address,
@@ -250,9 +253,9 @@ static void forget(struct heap *heap, const void *p)
 
 /* ---- what a call returned ------------------------------------------------------------------- */
 
-static bool check_possible(struct heap *heap, const void *p, size_t size)
+static bool check_possible(struct heap *heap, enum step_kind by, const void *p, size_t size)
 {
-    return !heap_is_impossible(size) || is_too_large(heap, p);
+    return !heap_is_impossible(size) || is_too_large(heap, by, p);
 }
 
 static bool check_alignment(struct heap *heap, enum step_kind by, const void *p, size_t size)
@@ -305,7 +308,7 @@ static void count_bytes(struct heap *heap, size_t more, size_t less)
 static inline bool check_made(struct heap *heap, enum step_kind by, void *p, size_t size,
                               uint64_t number)
 {
-    return check_state(heap) && check_possible(heap, p, size) &&
+    return check_state(heap) && check_possible(heap, by, p, size) &&
            check_alignment(heap, by, p, size) &&
            (by != STEP_CALLOC || check_zero(heap, p, size, number));
 }
@@ -432,7 +435,7 @@ bool heap_resized(struct heap *heap, uint32_t slot, void *p, size_t size)
     struct heap_past *past = &heap->past[slot];
     bool judged = !heap->rules.unjudged;
     if (judged) {
-        if (!check_state(heap) || !check_possible(heap, p, size) ||
+        if (!check_state(heap) || !check_possible(heap, STEP_REALLOC, p, size) ||
             !check_alignment(heap, STEP_REALLOC, p, size))
             return false;
         forget(heap, block->p);

@@ -175,6 +175,7 @@ static void execute_list(struct rows *rows, struct rows_result *result)
                   .watched = rows->options->watched},
         .until = rows->until,
         .refuse = rows->options->refuse,
+        .jump = rows->options->jump,
         .slots = rows->slots,
         .most_bytes = rows->options->limits.most_bytes,
     };

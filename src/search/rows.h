@@ -18,7 +18,8 @@ struct rows_options {
     double seconds;    /* of processor time, after which no further list begins */
     double least_cost; /* before which more time is taken */
     double longest;    /* seconds of real time, after which the list is cut */
-    void (*refuse)(size_t nth, bool keep_failing); /* refuses requests of the handler, or NULL */
+    void (*refuse)(size_t nth, enum refusal how); /* see struct execute_options */
+    void (*jump)(unsigned seconds);
     struct scenario_limits limits;
     struct coverage *coverage; /* to which the rows are added */
 };

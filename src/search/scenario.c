@@ -113,14 +113,17 @@ static const struct factor_level mixes[] = {
 
 static const struct factor_level free_sizes[] = {
     [TRUE_SIZE] = {"true", .weight = 7},
-    [NUMPY_SIZE] = {"as NumPy is known to say wrongly", .weight = 1}};
+    [NUMPY_SIZE] = {"as NumPy is known to say wrongly", .weight = 1},
+    [ANY_TOLD_SIZE] = {"any, up to SIZE_MAX", .weight = 1},
+    [NULL_AS_WELL] = {"true; NULL is freed with size 0, too", .weight = 1},
+    [NULL_OF_ANY_SIZE] = {"true; NULL is freed with any size, too", .weight = 1}};
 
 static const struct factor_level contents[] = {
     [PATTERN] = {"a pattern", .weight = 8},
     [ZEROS] = {"0x00", .weight = 1},
-    [ONES] = {"0xff", .weight = 1},
+    [MARKS] = {"0xff, or what marks free memory", .weight = 1},
     [POINTERS] = {"what looks like pointers", .weight = 1},
-    [HEADERS] = {"what looks like a header", .weight = 1}};
+    [HEADERS] = {"what looks like a header, or stands before a block", .weight = 1}};
 
 static const struct factor_level pressures[] = {
     [NO_PRESSURE] = {"none", .weight = 12},
@@ -128,7 +131,8 @@ static const struct factor_level pressures[] = {
     [REFUSED_BEFORE] = {"impossible requests before and between", .weight = 2},
     [PAGES_LOCKED] = {"pages locked into memory", .weight = 1},
     [REQUEST_REFUSED] = {"a request below the handler refused", .weight = 4},
-    [ADDRESS_LIMIT] = {"address space used up", .weight = 1}};
+    [ADDRESS_LIMIT] = {"little address space left", .weight = 1},
+    [USED_UP] = {"address space used up by blocks", .weight = 1}};
 
 static const struct factor_level threads[] = {
     [SAME] = {"the same", .weight = 48},
@@ -183,9 +187,8 @@ static const struct constraint {
     /* A forked process has the thread that forks and no other. */
     {{FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}, {FACTOR_THREADS, FREED_THERE, HUNDREDS_AT_ONCE}},
     /* The limit is one of the whole process, and a thread needs memory to start. */
-    {{FACTOR_PRESSURE, REQUEST_REFUSED, ADDRESS_LIMIT},
-     {FACTOR_THREADS, FREED_THERE, HUNDREDS_AT_ONCE}},
-    {{FACTOR_PRESSURE, REQUEST_REFUSED, ADDRESS_LIMIT}, {FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}},
+    {{FACTOR_PRESSURE, REQUEST_REFUSED, USED_UP}, {FACTOR_THREADS, FREED_THERE, HUNDREDS_AT_ONCE}},
+    {{FACTOR_PRESSURE, REQUEST_REFUSED, USED_UP}, {FACTOR_PROCESS, FORK_IN_TURNS, AT_EXIT}},
     /* A block of 0 bytes has no contents. */
     {{FACTOR_SIZE, 0, 0}, {FACTOR_CONTENTS, ZEROS, HEADERS}},
     /* A thread takes as long to start as a hundred calls. */
@@ -236,7 +239,10 @@ static bool varies_as_wanted(const struct scenario *s, const struct scenario_lim
     bool at_once = relation >= STOPPED_INSIDE, may_be_at_once = limits->level[FACTOR_THREADS].count;
     bool has_threads =
         (relation != SAME && !at_once) || before == FREED_BY_OTHER || before == FREED_BY_ENDED;
-    return (limits->threads || !has_threads) && (may_be_at_once || !at_once) &&
+    /* That any size told to free does no harm is a SHOULD: such rows are asked for. */
+    bool is_asked_for = limits->level[FACTOR_FREE_SIZE].first == ANY_TOLD_SIZE;
+    return (is_asked_for || s->level[FACTOR_FREE_SIZE] != ANY_TOLD_SIZE) &&
+           (limits->threads || !has_threads) && (may_be_at_once || !at_once) &&
            (limits->forks || process == ONE_PROCESS || process == AT_EXIT) &&
            (limits->exits || process != AT_EXIT) &&
            (limits->pauses || s->level[FACTOR_TIME] == 0) &&

@@ -136,10 +136,20 @@ static size_t smaller(const struct row *row, size_t size)
     }
 }
 
+static uint32_t calloc_nothing(const struct row *row)
+{
+    static const size_t others[] = {0, 1, 8, 4096, 1000003, SIZE_MAX / 2 + 1, SIZE_MAX};
+    size_t other = others[below(row, sizeof others / sizeof *others)];
+    return below(row, 2) == 0 ? write_calloc(row->writer, 0, other)
+                              : write_calloc(row->writer, other, 0);
+}
+
 static uint32_t make_by_calloc(const struct row *row, size_t size, unsigned level)
 {
     size_t item = 2 + below(row, below(row, 2) == 0 ? 3 : 15), other = size / item;
     other -= other >= 8 && below(row, 2) == 0 ? other % 8 : 0;
+    if (size == 0)
+        return calloc_nothing(row);
     if (level == BY_CALLOC_N_K && size >= item)
         return below(row, 2) == 0 ? write_calloc(row->writer, other, item)
                                   : write_calloc(row->writer, item, other);
@@ -186,9 +196,7 @@ static uint32_t make(const struct row *row, size_t size, size_t use)
         }
         return slot;
     case FROM_EMPTY:
-        slot = below(row, 2) == 0   ? write_malloc(writer, 0)
-               : below(row, 2) == 0 ? write_calloc(writer, below(row, 9), 0)
-                                    : write_calloc(writer, 0, below(row, 9));
+        slot = below(row, 2) == 0 ? write_malloc(writer, 0) : calloc_nothing(row);
         if (slot != NO_SLOT)
             resize(row, slot, size, use);
         return slot;
@@ -197,17 +205,37 @@ static uint32_t make(const struct row *row, size_t size, size_t use)
     }
 }
 
+/* Fills the block with a word that stands before another one, its header perhaps. */
+static void fill_with_header(const struct row *row, uint32_t slot)
+{
+    enum { PAGE = 4096, MOST_WORDS = 4 };
+    uint32_t other =
+        write_malloc(row->writer, below(row, 2) == 0 ? larger(row, row->size) : PAGE + row->size);
+    write_fill(row->writer, slot, row->size | 1, 1 + below(row, MOST_WORDS));
+    if (other != NO_SLOT)
+        write_free(row->writer, other);
+}
+
 static void fill(const struct row *row, uint32_t slot)
 {
-    static const uint64_t words[] = {
-        [ZEROS] = 0, [ONES] = UINT64_MAX, [POINTERS] = UINT64_C(0x00007f5555555550)};
+    static const uint64_t marks[] = {UINT64_MAX,         0xdddddddddddddddd, 0xcdcdcdcdcdcdcdcd,
+                                     0xfdfdfdfdfdfdfdfd, 0xaaaaaaaaaaaaaaaa, 0x5555555555555555,
+                                     0xa5a5a5a5a5a5a5a5, 0x5a5a5a5a5a5a5a5a, 0xefbeaddeefbeadde,
+                                     0xdeadbeefdeadbeef, 0xfeeefeeefeeefeee};
+    struct writer *writer = row->writer;
     unsigned level = row->scenario->level[FACTOR_CONTENTS];
     if (is_at(row, FACTOR_PRESSURE, PAGES_LOCKED))
-        write_block_step(row->writer, STEP_LOCK, slot, 0);
-    if (level == HEADERS)
-        write_block_step(row->writer, STEP_FILL, slot, row->size | 1);
+        write_lock(writer, slot);
+    if (level == MARKS)
+        write_fill(writer, slot, marks[below(row, sizeof marks / sizeof *marks)], 0);
+    else if (level == HEADERS && below(row, 2) == 0)
+        fill_with_header(row, slot);
     else if (level != PATTERN)
-        write_block_step(row->writer, STEP_FILL, slot, words[level]);
+        write_fill(writer, slot,
+                   level == ZEROS      ? 0
+                   : level == POINTERS ? 0x00007f5555555550
+                                       : row->size | 1,
+                   0);
 }
 
 /* ---- memory before --------------------------------------------------------------------------- */
@@ -265,7 +293,7 @@ static void merge_neighbors(const struct row *row)
 
 static void prepare_memory(const struct row *row)
 {
-    enum { BURST = 64, FEW = 12, MOST_BURST_BYTES = 1 << 22 };
+    enum { BURST = 64, FEW = 12, NEXT_CLASS = 1 << 14, MOST_BURST_BYTES = 1 << 22 };
     size_t few = 1 + below(row, FEW), size = row->size;
     switch (row->scenario->level[FACTOR_MEMORY_BEFORE]) {
     case FREED_LARGER:
@@ -293,29 +321,46 @@ static void prepare_memory(const struct row *row)
     }
     make_and_free(row, size, few);
     row->writer->thread = 0;
+    for (size_t more = 16; more <= NEXT_CLASS && is_at(row, FACTOR_MEMORY_BEFORE, AFTER_BURST);
+         more *= 4)
+        write_malloc(row->writer, size + more);
 }
 
 /* ---- pressure -------------------------------------------------------------------------------- */
 
-/* More than there can be: so little more that with a header it is next to nothing, or a part of
- * all there is. */
+/* More than there can be, and next to nothing once a header, room to grow or a cut to fewer bits
+ * has changed it. */
 static size_t an_impossible_size(const struct row *row)
 {
-    enum { MOST_PARTS = 16, LOG2 = 14, FEW = 64 };
+    enum { BITS = sizeof(size_t) * 8, MOST_PARTS = 16, LOG2 = 14, FEW = 64, SMALL = 1 << 10 };
     size_t parts = 2 + below(row, MOST_PARTS - 1);
-    if (below(row, 2) == 0)
+    switch (below(row, 3)) {
+    case 0:
         return SIZE_MAX - below(row, (size_t)1 << below(row, LOG2));
-    return SIZE_MAX / parts * (parts - 1) + parts + below(row, FEW);
+    case 1:
+        return ((size_t)1 << (BITS - 1)) + ((size_t)1 << below(row, BITS - 1)) + below(row, SMALL);
+    default:
+        return SIZE_MAX / parts * (parts - 1) + parts + below(row, FEW);
+    }
 }
 
-/* Two factors whose product no size_t holds, and which modulo that is small; or whose product is
- * impossible by itself. */
+/* The number whose product with an odd one is 1 modulo SIZE_MAX + 1, by Newton's iteration. */
+static size_t inverse(size_t odd)
+{
+    size_t x = odd; /* the lowest 3 bits are right, and each step doubles their number */
+    for (int i = 0; i < 5; i++)
+        x *= 2 - odd * x;
+    return x;
+}
+
+/* Two factors whose product is more than there can be: it wraps to the size of the row or to
+ * another small one, or would wrap if an item were padded. */
 static void overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
 {
     enum { BITS = sizeof(size_t) * 8, FEW = 64, MOST = 1000, MOST_SHIFT = 6 };
-    size_t few = 2 + below(row, MOST), many = SIZE_MAX / few + 1 + below(row, FEW);
+    size_t few = 2 + below(row, MOST), many = SIZE_MAX / few + 1 + below(row, FEW), padded = 4;
     unsigned shift = 1 + (unsigned)below(row, MOST_SHIFT);
-    switch (below(row, 4)) {
+    switch (below(row, 7)) {
     case 0:
         few = ((size_t)1 << BITS / 2) + below(row, 4);
         many = ((size_t)1 << BITS / 2) + below(row, 4);
@@ -328,6 +373,19 @@ static void overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
         few = 1;
         many = an_impossible_size(row);
         break;
+    case 3:
+        few |= 1;
+        many = row->size * inverse(few);
+        break;
+    case 4:
+        few = 3 + few % FEW;
+        while (padded < few)
+            padded *= 2;
+        many = SIZE_MAX / padded + 1 + below(row, few);
+        break;
+    case 5:
+        many = SIZE_MAX / few - below(row, FEW);
+        break;
     default:
         many *= 1 + below(row, few - 1);
     }
@@ -336,13 +394,31 @@ static void overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
     *elsize = is_first ? many : few;
 }
 
+/* The block can be resized afterwards, also to the size that it has. */
+static void refuse_to_resize(const struct row *row, uint32_t slot)
+{
+    size_t size = (size_t)row->writer->size[slot];
+    write_refused_realloc(row->writer, slot, an_impossible_size(row));
+    if (below(row, 2) == 0)
+        write_realloc(row->writer, slot,
+                      MAX(below(row, 2) == 0   ? size
+                          : below(row, 2) == 0 ? larger(row, size)
+                                               : smaller(row, size),
+                          1));
+}
+
+/* In half of the cases a small block was freed right before, which may be returned again. */
 static void ask_for_the_impossible(const struct row *row)
 {
+    enum { MOST = 48, SMALL = 1 << 10 };
     struct writer *writer = row->writer;
-    for (size_t i = 1 + below(row, 4); i > 0; i--) {
+    for (size_t i = 1 + below(row, MOST); i > 0; i--) {
         uint32_t slot = writer_any(writer);
         uint64_t nelem, elsize;
-        switch (below(row, 4)) {
+        if (below(row, 2) == 0)
+            write_temporaries(writer, below(row, 2) == 0 ? row->size : 1 + below(row, SMALL), 1,
+                              false);
+        switch (below(row, 3)) {
         case 0:
             write_refused(writer, STEP_MALLOC, an_impossible_size(row), 0);
             break;
@@ -350,35 +426,47 @@ static void ask_for_the_impossible(const struct row *row)
             overflow(row, &nelem, &elsize);
             write_refused(writer, STEP_CALLOC, nelem, elsize);
             break;
-        case 2:
-            write_other(writer, STEP_FREE_NULL, a_size(row), 0);
-            break;
         default:
             if (slot != NO_SLOT)
-                write_refused_realloc(writer, slot, an_impossible_size(row));
+                refuse_to_resize(row, slot);
         }
     }
+}
+
+/* Blocks of falling sizes, until each of them is refused. */
+static void use_up_memory(const struct row *row)
+{
+    static const struct {
+        size_t size, count;
+    } blocks[] = {{1 << 20, 12}, {1 << 17, 24}, {1 << 14, 64}, {4000, 256},
+                  {500, 1000},   {100, 1000},   {48, 2000},    {8, 3000}};
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        write_batch(row->writer, blocks[i].size - below(row, blocks[i].size / 8), blocks[i].count,
+                    false);
 }
 
 static void begin_pressure(const struct row *row)
 {
     static const uint8_t errors[] = {ENOMEM, EINVAL, EAGAIN, EINTR, EOVERFLOW, ENOENT};
-    enum { PAGE = 4096, LOG2 = 12, MOST_NTH = 24 };
+    enum { PAGE = 4096, LOG2 = 12, FEW = 4, MOST_NTH = 24 };
     if (is_at(row, FACTOR_PRESSURE, ERRNO_SET))
         row->writer->error = errors[below(row, sizeof errors)];
     else if (is_at(row, FACTOR_PRESSURE, REFUSED_BEFORE))
         ask_for_the_impossible(row);
-    else if (is_at(row, FACTOR_PRESSURE, ADDRESS_LIMIT))
+    else if (row->scenario->level[FACTOR_PRESSURE] >= ADDRESS_LIMIT)
         write_other(row->writer, STEP_LIMIT, (size_t)PAGE << below(row, LOG2), 0);
     else if (is_at(row, FACTOR_PRESSURE, REQUEST_REFUSED))
-        write_other(row->writer, STEP_REFUSE, 1 + below(row, 1 + below(row, MOST_NTH)),
-                    below(row, 2));
+        write_other(row->writer, STEP_REFUSE,
+                    1 + below(row, 1 + below(row, below(row, 2) == 0 ? FEW : MOST_NTH)),
+                    below(row, 1 + REFUSE_ADVICE));
+    if (is_at(row, FACTOR_PRESSURE, USED_UP))
+        use_up_memory(row);
 }
 
 static void end_pressure(const struct row *row)
 {
     row->writer->error = 0;
-    if (is_at(row, FACTOR_PRESSURE, ADDRESS_LIMIT))
+    if (row->scenario->level[FACTOR_PRESSURE] >= ADDRESS_LIMIT)
         write_other(row->writer, STEP_LIMIT, 0, 0);
     else if (is_at(row, FACTOR_PRESSURE, REQUEST_REFUSED))
         write_other(row->writer, STEP_REFUSE, 0, 0);
@@ -538,6 +626,8 @@ static void use_blocks(const struct row *row)
         return;
     }
     for (size_t done = 0; done < count; done += round) {
+        if (done > 0 && is_at(row, FACTOR_PRESSURE, REQUEST_REFUSED))
+            begin_pressure(row);
         size_t now = MIN(round, count - done);
         bool is_last = done + now >= count,
              keeps = is_at(row, FACTOR_FREE_ORDER, NO_FREE) && is_last;
@@ -670,6 +760,7 @@ static void write_stops(const struct row *row)
 
 size_t scenario_write(const struct scenario *scenario, struct writer *writer)
 {
+    enum { USES = 2 };
     struct row row = {.scenario = scenario, .writer = writer};
     uint64_t pause = scenario_level(scenario, FACTOR_TIME)->low;
     row.size = size_in(&row);
@@ -677,7 +768,9 @@ size_t scenario_write(const struct scenario *scenario, struct writer *writer)
         write_stops(&row);
         return row.size;
     }
-    writer->wrong_sizes = is_at(&row, FACTOR_FREE_SIZE, NUMPY_SIZE) ? 2 : 0;
+    writer->told = (enum told)scenario->level[FACTOR_FREE_SIZE];
+    if (writer->told >= NULL_AS_WELL) /* perhaps the first call of all */
+        write_other(writer, STEP_FREE_NULL, writer->told == NULL_AS_WELL ? 0 : row.size, 0);
     prepare_memory(&row);
     struct batch batch = make_batch(&row);
     writer->thread = 0;
@@ -690,7 +783,8 @@ size_t scenario_write(const struct scenario *scenario, struct writer *writer)
     free_batch(&row, batch);
     writer->thread = 0;
     if (pause != 0) {
-        use_again(&row); /* what is to be given back after a time is in use by then */
+        for (unsigned i = 0; i < USES; i++)
+            use_again(&row); /* what is to be given back after a time is in use by then */
         write_other(writer, STEP_PAUSE, pause, 0);
     }
     if (is_at(&row, FACTOR_THREADS, IN_DESTRUCTOR))

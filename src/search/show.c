@@ -63,15 +63,20 @@ const char *show_step(const struct step *step)
     case STEP_FORK:
         return "fork(), and both go on";
     case STEP_FILL:
-        return fmt("a block is filled with %#" PRIx64, step->first);
+        return step->second == 0
+                   ? fmt("a block is filled with %#" PRIx64, step->first)
+                   : fmt("a block is filled with what is %" PRIu64 " words before the newest one",
+                         step->second);
     case STEP_ASK_GETTER:
         return "the getter is asked again";
     case STEP_LOCK:
         return "the pages of a block are locked into memory";
     case STEP_REFUSE:
         return step->first == 0 ? "no request is refused"
-                                : fmt("request %" PRIu64 " of the handler for memory is refused%s",
-                                      step->first, step->second == 1 ? ", and all after it" : "");
+               : step->second == REFUSE_ADVICE
+                   ? "the handler's calls of madvise fail"
+                   : fmt("request %" PRIu64 " of the handler for memory is refused%s", step->first,
+                         step->second == REFUSE_ALL_AFTER ? ", and all after it" : "");
     case STEP_LOOK_AT_STRUCT:
         return "the struct";
     case OUTSIDE:

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/interval_map.h"
 #include "search/execute.h"
 
 /* For the search, which goes on from a list in which something is new. */
@@ -188,7 +190,7 @@ void steps_limit(struct executing *e, size_t room)
 {
     struct rlimit limit = e->room;
     size_t mapped = room != 0 ? steps_bytes(false) : 0;
-    if (room != 0 && mapped == 0)
+    if (room != 0 && (mapped == 0 || !interval_map_reserve(e->heap.map, e->heap.room)))
         return;
     if (room != 0)
         limit.rlim_cur = mapped + room;
@@ -199,12 +201,30 @@ static void refuse(struct executing *e, const struct step *step)
 {
     if (e->options->refuse == NULL)
         return;
-    e->options->refuse((size_t)step->first, step->second == 1);
+    e->options->refuse((size_t)step->first, (enum refusal)step->second);
     e->heap.is_limited = step->first != 0 || e->options->may_refuse;
 }
 
+static void fill(struct executing *e, const struct step *step, uint32_t slot)
+{
+    uint64_t word = step->first;
+    uintptr_t before = e->last - (uintptr_t)step->second * sizeof word;
+    struct iovec here = {&word, sizeof word}, there = {(void *)before, sizeof word};
+    if (e->heap.block[slot].p == NULL)
+        return;
+    if (step->second != 0) /* by the kernel, because it may be nobody's memory */
+        (void)!process_vm_readv(getpid(), &here, 1, &there, 1, 0);
+    heap_refill(&e->heap, slot, word);
+}
+
+/* A handler that acts when a time has passed cannot tell a clock that jumps from one that goes. */
 static void pause_for(struct executing *e, size_t milliseconds)
 {
+    enum { SECOND = 1000 };
+    if (e->options->jump != NULL && milliseconds >= SECOND) {
+        e->options->jump((unsigned)(milliseconds / SECOND + 1));
+        return;
+    }
     e->execution->pause = milliseconds;
     nanosleep(
         &(struct timespec){(time_t)(milliseconds / 1000), (long)(milliseconds % 1000) * 1000000},
@@ -366,8 +386,7 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
         split(e, step);
         return true;
     case STEP_FILL:
-        if (e->heap.block[slot].p != NULL)
-            heap_refill(&e->heap, slot, step->first);
+        fill(e, step, slot);
         return true;
     case STEP_ASK_GETTER:
         return ask_getter(e);

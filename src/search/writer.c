@@ -17,7 +17,8 @@ void writer_begin(struct writer *writer, struct step *steps, size_t room)
     writer->room = room;
     writer->count = 0;
     writer->thread = 0;
-    writer->wrong_sizes = writer->error = 0;
+    writer->told = TRUE_SIZE;
+    writer->error = 0;
     writer->live_count = writer->empty_count = writer->slots = 0;
     writer->live_bytes = 0;
 }
@@ -172,6 +173,32 @@ static uint64_t numpys_size(struct random *random, uint64_t size)
     }
 }
 
+/* The size itself, one off, a part, more than it, or what no block can have. */
+static uint64_t any_size(struct random *random, uint64_t size)
+{
+    enum { PAGE = 4096, WAYS = 9 };
+    switch (random_below(random, WAYS)) {
+    case 0:
+        return 0;
+    case 1:
+        return size - 1;
+    case 2:
+        return size + 1;
+    case 3:
+        return size;
+    case 4:
+        return size + size / 2 + random_below(random, PAGE);
+    case 5:
+        return size + random_below(random, 2 * size + PAGE);
+    case 6:
+        return random_below(random, size + 1);
+    case 7:
+        return PTRDIFF_MAX - PAGE / 2 + random_below(random, PAGE);
+    default:
+        return SIZE_MAX - random_below(random, PAGE) * random_below(random, 2);
+    }
+}
+
 void write_refused(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second)
 {
     uint32_t slot = make(writer, kind, first, second, 0);
@@ -179,20 +206,33 @@ void write_refused(struct writer *writer, enum step_kind kind, uint64_t first, u
         write_free(writer, slot);
 }
 
-void write_block_step(struct writer *writer, enum step_kind kind, uint32_t slot, uint64_t first)
+void write_fill(struct writer *writer, uint32_t slot, uint64_t word, uint64_t words_before)
 {
-    append(writer, (struct step){.kind = (uint8_t)kind, .block = slot, .first = first});
+    append(writer,
+           (struct step){.kind = STEP_FILL, .block = slot, .first = word, .second = words_before});
+}
+
+void write_lock(struct writer *writer, uint32_t slot)
+{
+    append(writer, (struct step){.kind = STEP_LOCK, .block = slot});
 }
 
 void write_free(struct writer *writer, uint32_t slot)
 {
     struct step step = {.kind = STEP_FREE, .block = slot, .second = STEP_RIGHT_SIZE};
-    if (writer->wrong_sizes != 0 && random_below(&writer->random, writer->wrong_sizes) == 0) {
+    uint64_t size = writer->size[slot];
+    bool is_odd = writer->told != TRUE_SIZE && random_below(&writer->random, 2) == 0;
+    if (is_odd && writer->told <= ANY_TOLD_SIZE) {
         step.second = 0;
-        step.first = numpys_size(&writer->random, writer->size[slot]);
+        step.first = writer->told == ANY_TOLD_SIZE ? any_size(&writer->random, size)
+                                                   : numpys_size(&writer->random, size);
     }
     if (append(writer, step))
         leave_slot(writer, slot);
+    if (is_odd && writer->told == NULL_AS_WELL)
+        write_other(writer, STEP_FREE_NULL, 0, 0);
+    else if (is_odd && writer->told == NULL_OF_ANY_SIZE)
+        write_other(writer, STEP_FREE_NULL, any_size(&writer->random, size), 0);
 }
 
 void write_temporaries(struct writer *writer, size_t size, size_t times, bool by_calloc)

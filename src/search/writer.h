@@ -16,6 +16,10 @@
 
 enum { MOST_SLOTS = 1 << 18 };
 
+/* What free is told: the true size; in half of the calls a wrong size that NumPy is known to pass,
+ * or any size; the true size, and in half of the calls NULL, too. */
+enum told { TRUE_SIZE, NUMPY_SIZE, ANY_TOLD_SIZE, NULL_AS_WELL, NULL_OF_ANY_SIZE };
+
 struct writer {
     struct step *steps; /* not owned */
     size_t count, room;
@@ -25,8 +29,8 @@ struct writer {
     const size_t *sizes; /* the only ones that scenarios ask for, not owned; or NULL */
     size_t size_count;
     uint16_t thread;
-    uint8_t error;       /* errno before each call; 0: as it is */
-    uint8_t wrong_sizes; /* one in so many frees is told one that NumPy is known to tell; 0: none */
+    uint8_t error;  /* errno before each call; 0: as it is */
+    enum told told; /* to free */
 
     uint32_t live[MOST_SLOTS]; /* slots, in no order */
     uint32_t live_count;
@@ -64,8 +68,10 @@ void write_realloc(struct writer *writer, uint32_t slot, size_t size);
 void write_refused_realloc(struct writer *writer, uint32_t slot, size_t size);
 /* malloc or calloc of what nobody can have. */
 void write_refused(struct writer *writer, enum step_kind kind, uint64_t first, uint64_t second);
-/* Fills a live block with a word, repeated. */
-void write_block_step(struct writer *writer, enum step_kind kind, uint32_t slot, uint64_t first);
+/* Fills a live block with a word, see STEP_FILL. */
+void write_fill(struct writer *writer, uint32_t slot, uint64_t word, uint64_t words_before);
+/* Locks its pages into memory. */
+void write_lock(struct writer *writer, uint32_t slot);
 void write_free(struct writer *writer, uint32_t slot);
 /* Of more than is in the budget: see STEPS_HUGE. */
 uint32_t write_huge(struct writer *writer, size_t size, bool by_calloc);

@@ -10,7 +10,7 @@
 #include "model/record.h"
 #include "search/scenario.h"
 
-enum { MOST_LEVELS = 128, MOST_TRIPLES = 1 << 16, BITS_OF_WORD = 64 };
+enum { MOST_LEVELS = 128, MOST_TRIPLES = 1 << 17, BITS_OF_WORD = 64 };
 enum { PAIR_WORDS = MOST_LEVELS * MOST_LEVELS / BITS_OF_WORD };
 
 struct coverage {

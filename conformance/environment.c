@@ -28,41 +28,42 @@ GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats
 
 /* ---- the state of the process and of its threads --------------------------------------------- */
 
-enum { ROWS = 3000 };
+enum { ROWS = 2000 };
 
-/* Rows with sizes that NumPy is known to pass wrongly, by this thread and by a new one, and a long
- * row for what happens once in thousands of calls. */
+/* Rows with sizes that NumPy is known to pass wrongly, by this thread and by a new one. */
 static void use_ordinarily(void)
 {
     const struct scenario_limits limits = {
         .most_size = 512 << 10,
         .most_bytes = 8 << 20,
         .level = {[FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NUMPY_SIZE)}};
-    const struct scenario_limits long_run = {
+    check_scenarios(ROWS, &limits);
+    check_scenarios_in_thread(ROWS, &limits);
+}
+
+/* For what happens once in thousands of calls. */
+static void use_for_long(void)
+{
+    const struct scenario_limits limits = {
         .most_size = 4096,
         .most_bytes = 1 << 20,
         .level = {[FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
                   [FACTOR_REPETITION] = FROM_TO(5, 5)}};
-    check_scenarios(ROWS, &limits);
-    check_scenarios_in_thread(ROWS, &limits);
-    check_scenarios(ONE_ROW, &long_run);
+    check_scenarios(ONE_ROW, &limits);
 }
 
 /* Large blocks too, and impossible requests, also for a block of some MiB. */
 static void use_in_every_way(void)
 {
-    const struct scenario_limits refused = {
-        .least_size = 4 << 20,
-        .most_size = 8 << 20,
-        .most_bytes = 64 << 20,
-        .level = {[FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
-                  [FACTOR_MEMORY_BEFORE] = FROM_TO(FRESH, FREED_SAME),
-                  [FACTOR_LIVE_BLOCKS] = FROM_TO(1, 1),
-                  [FACTOR_REPETITION] = FROM_TO(0, 0),
-                  [FACTOR_PRESSURE] = FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE)}};
+    enum { LARGE = 5 << 20 };
+    const struct scenario_limits refused = {.most_size = 64 << 10,
+                                            .most_bytes = 4 << 20,
+                                            .level[FACTOR_PRESSURE] =
+                                                FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE)};
     use_ordinarily();
-    check_scenarios(50 * ROWS, &refused);
+    check_scenarios(ROWS, &refused);
+    resize_and_free(subject_malloc(LARGE), LARGE, SIZE_MAX - LARGE, LARGE);
     use_large_blocks();
 }
 
@@ -312,6 +313,7 @@ static void take_descriptors_over(void *data)
             dup2(program_file, fd);
     }
     use_in_every_way();
+    use_for_long();
 }
 
 PROPERTY(env_forgets_descriptors,
@@ -358,6 +360,7 @@ static const struct asked_variable *asked_again(void)
     if (!getenv_watch())
         skip("getenv cannot be watched here");
     use_in_every_way();
+    use_for_long();
     const struct asked_variable *variable = getenv_asked();
     while (variable->times > 0 && !is_asked_again(variable))
         variable++;
@@ -462,8 +465,8 @@ PROPERTY(env_never_exits,
         .address_limits = !is_instrumented(),
         .level = {[FACTOR_PRESSURE] = FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE),
                   [FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NUMPY_SIZE)}};
-    check_scenarios(5 * ROWS, &limits);
-    check_scenarios_in_thread(5 * ROWS, &limits);
+    check_scenarios(4 * ROWS, &limits);
+    check_scenarios_in_thread(4 * ROWS, &limits);
     limits.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(ERRNO_SET, ADDRESS_LIMIT);
-    check_scenarios(5 * ROWS, &limits);
+    check_scenarios(4 * ROWS, &limits);
 }

@@ -75,16 +75,18 @@ const struct latest *own_latest(void)
 
 /* ---- the state around calls --------------------------------------------------------------- */
 
-static unsigned watched_parts;            /* enum state_part */
-static _Thread_local struct state *noted; /* before the first call of this thread */
-static _Atomic size_t watched_calls;
+static unsigned watched_parts;             /* enum state_part */
+static _Thread_local struct state *noted;  /* before the first call of this thread */
+static _Thread_local size_t watched_calls; /* of this thread */
 
 void calls_watch(unsigned parts)
 {
-    watched_parts = parts;
-    watched_calls = 0;
+    if (noted != NULL)
+        state_expect_same(noted, "after the last calls");
     free(noted);
     noted = NULL;
+    watched_calls = 0;
+    watched_parts = parts;
 }
 
 static void note_state(void)
@@ -96,9 +98,9 @@ static void note_state(void)
 
 static void check_state_after(const struct step *call)
 {
-    enum { EACH = 64, EVERY = 512, LARGE = 1 << 20 };
+    enum { EACH = 32, EVERY = 1024, LARGE = 1 << 20 };
     int error = errno;
-    size_t number = atomic_fetch_add(&watched_calls, 1);
+    size_t number = watched_calls++;
     if (number < EACH || number % EVERY == 0 || step_size(call) >= LARGE)
         state_expect_same(noted,
                           fmt("after %s of %" PRIu64, step_function(call->kind), step_size(call)));

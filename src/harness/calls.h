@@ -48,8 +48,8 @@ size_t subject_malloc_many(void **blocks, size_t count, size_t size);
 void subject_free_many(void **blocks, size_t count, size_t size); /* skips NULL */
 
 /* From now on the property fails if a call changes one of these parts of the state (enum
- * state_part) of the process or of the thread that makes it.  The first calls and those for 1 MiB
- * and more are checked one by one, and of the others each 512th.  0: no longer. */
+ * state_part) of the process or of the thread that makes it.  The first calls of each thread and
+ * those for 1 MiB and more are checked one by one, and of the others each 1024th.  0: no longer. */
 void calls_watch(unsigned parts);
 
 /* The subject as a handler whose functions are those above, with its name and version: for NumPy

@@ -39,7 +39,7 @@ struct rows {
     size_t end[MOST_ROWS], count; /* of the steps of each row; how many rows */
     size_t steps_count;           /* of all threads */
     uint32_t slots;
-    struct step steps[ROW_STEPS];
+    struct step *steps;
 };
 
 /* Draws whether and by how many threads the list is run at once: all of its rows have that level.
@@ -217,11 +217,16 @@ static void execute_list(struct rows *rows, struct rows_result *result)
     }
 }
 
-/* The sizes are learned once in a process, as that takes some thousands of calls. */
+/* Large tables are made once in a process, and sizes learned once by some thousands of calls. */
 static bool begin(struct rows *rows)
 {
+    static struct step steps[ROW_STEPS];
+    static struct writer *writer;
     static struct size_dict size_dict;
-    rows->writer = writer_new();
+    if (writer == NULL)
+        writer = writer_new();
+    rows->steps = steps;
+    rows->writer = writer;
     rows->executions = mmap(NULL, sizeof *rows->executions, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (rows->writer == NULL || rows->executions == MAP_FAILED)
@@ -244,13 +249,9 @@ static double seconds_used(void)
 void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
               struct rows_result *result)
 {
-    struct rows *rows = calloc(1, sizeof *rows);
+    struct rows own = {.options = options, .handler = handler, .random = options->random};
+    struct rows *rows = &own;
     *result = (struct rows_result){.state = EXECUTION_NO_MEMORY};
-    if (rows == NULL)
-        return;
-    rows->options = options;
-    rows->handler = handler;
-    rows->random = options->random;
     coverage_allow(options->coverage, &options->limits, most_of_row(options));
     if (begin(rows))
         result->state = EXECUTION_PASSED;
@@ -267,8 +268,6 @@ void rows_run(PyDataMem_Handler *handler, const struct rows_options *options,
             result->cost = rows->cost;
     }
     options->coverage->counts.calls += result->calls;
-    free(rows->writer);
     if (rows->executions != MAP_FAILED)
         munmap(rows->executions, sizeof *rows->executions);
-    free(rows);
 }

@@ -36,7 +36,7 @@ static void use_ordinarily(void)
     const struct scenario_limits limits = {
         .most_size = 512 << 10,
         .most_bytes = 8 << 20,
-        .level = {[FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NUMPY_SIZE)}};
+        .level = {[FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NULL_OF_ANY_SIZE)}};
     check_scenarios(ROWS, &limits);
     check_scenarios_in_thread(ROWS, &limits);
 }
@@ -464,7 +464,7 @@ PROPERTY(env_never_exits,
         .most_bytes = 32 << 20,
         .address_limits = !is_instrumented(),
         .level = {[FACTOR_PRESSURE] = FROM_TO(REFUSED_BEFORE, REFUSED_BEFORE),
-                  [FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NUMPY_SIZE)}};
+                  [FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NULL_OF_ANY_SIZE)}};
     check_scenarios(4 * ROWS, &limits);
     check_scenarios_in_thread(4 * ROWS, &limits);
     limits.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(ERRNO_SET, ADDRESS_LIMIT);

@@ -30,7 +30,7 @@ static void free_blocks(void (*checked)(void *ctx, void *p, size_t size))
         .most_size = 512 << 10,
         .most_bytes = 16 << 20,
         .level = {[FACTOR_PRESSURE] = FROM_TO(NO_PRESSURE, REFUSED_BEFORE),
-                  [FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NUMPY_SIZE)}};
+                  [FACTOR_FREE_SIZE] = FROM_TO(TRUE_SIZE, NULL_OF_ANY_SIZE)}};
     PyDataMem_Handler handler = *scenarios_handler();
     handler.allocator.free = checked;
     check_scenarios_through(&handler, ROWS, &limits);

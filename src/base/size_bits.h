@@ -8,8 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* From 2 to the ABSURD_BITS on no machine of this kind has room. */
-enum { SIZE_BITS = 8 * sizeof(size_t), ABSURD_BITS = SIZE_BITS == 64 ? 50 : 31 };
+enum { SIZE_BITS = 8 * sizeof(size_t) };
 
 /* 2 to the `bits`, or where a size_t has not so many PTRDIFF_MAX + 1, which no block has either. */
 #define POWER_OF_2(bits)                                                                           \

@@ -69,13 +69,3 @@ bool size_pair(size_t index, size_t *old, size_t *new)
     *new = classes[index % CLASSES];
     return true;
 }
-
-bool wrapping_size(size_t index, size_t *size)
-{
-    enum { PARTS = 4, FROM_ONE = 65 };
-    size_t part = (size_t)2 << (index / FROM_ONE), more = index % FROM_ONE;
-    if (index >= (size_t)PARTS * FROM_ONE)
-        return false;
-    *size = SIZE_MAX / (part + 1) * part + part + more * more;
-    return true;
-}

@@ -26,10 +26,4 @@ size_t edge_after(size_t size);
     for (size_t pair_ = 0, old, new; size_pair(pair_, &old, &new); pair_++)
 bool size_pair(size_t index, size_t *old, size_t *new);
 
-/* Sizes that no block can have, and that are small once a half, a quarter, an eighth or a sixteenth
- * is added to them as room to grow: the sum wraps. */
-#define for_each_wrapping_size(size)                                                               \
-    for (size_t wrapping_ = 0, size; wrapping_size(wrapping_, &size); wrapping_++)
-bool wrapping_size(size_t index, size_t *size);
-
 #endif

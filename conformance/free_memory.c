@@ -18,11 +18,11 @@ PROPERTY(free_any_order,
     enum { SIZES_TO_128_KIB = 24 };
     const struct scenario_limits any = {.most_size = 4096, .most_bytes = 4 << 20};
     check_scenarios(8000, &any);
-    for (unsigned row = 0; row < 2 * SIZES_TO_128_KIB;
+    for (unsigned row = 0; row < 3 * SIZES_TO_128_KIB;
          row++) { /* each size class fills its cache */
         const struct scenario_limits limits = {
             .most_bytes = 16 << 20,
-            .level = {[FACTOR_SIZE] = {(uint8_t)(SIZE_17 + row / 2), 1},
+            .level = {[FACTOR_SIZE] = {(uint8_t)(SIZE_17 + row / 3), 1},
                       [FACTOR_MEMORY_BEFORE] = FROM_TO(AFTER_BURST, AFTER_BURST),
                       [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1),
                       [FACTOR_REPETITION] = FROM_TO(0, 0)}};

@@ -172,6 +172,8 @@ static const struct {
      {{&rows, FAIL, 0, OF_NOTHING, 3, &null},
       {&quiet, CRASH, 0, OF_NOTHING, 3},
       {&null, PASS, .moved = FAIL}}},
+    {"what a scenario found is the owner's, whom it met in a control",
+     {{&rows, FAIL, 0, OF_NOTHING, 2, &null}, {&null, FAIL, 0, OF_NOTHING, 0, &null}}},
     {"one that met it after its control comes first",
      {{&quiet, FAIL, WRONG, ONE, 2},
       {&null, FAIL, WRONG, ONE, .controlled = true},

@@ -428,14 +428,17 @@ static void move_findings(struct round *round)
         if (!round->properties[i]->scenarios || !is_open(round, i))
             continue;
         for (size_t k = 0; k < round->count; k++) {
-            if (k != i &&
-                strcmp(round->properties[k]->id, record_of(round, i)->attribute_to) == 0 &&
-                (round->record[k] != k || !verdict_facts[record_of(round, k)->verdict].against)) {
-                round->record[k] = round->record[k] == k ? i : round->record[k];
-                round->cause[i] = k + 1;
-                for (size_t j = 0; j < round->count; j++)
-                    round->cause[j] = round->cause[j] == i + 1 ? k + 1 : round->cause[j];
-            }
+            bool failed = verdict_facts[record_of(round, k)->verdict].against;
+            if (k == i ||
+                strcmp(round->properties[k]->id, record_of(round, i)->attribute_to) != 0 ||
+                (round->record[k] == k && failed && round->cause[k] != i + 1))
+                continue;
+            if (round->record[k] == k && !failed)
+                round->record[k] = i;
+            round->cause[k] = 0; /* it was the cause of the property whose requirement it broke */
+            round->cause[i] = k + 1;
+            for (size_t j = 0; j < round->count; j++)
+                round->cause[j] = round->cause[j] == i + 1 ? k + 1 : round->cause[j];
         }
     }
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "harness/growth.h"
 #include "harness/harness.h"
 #include "harness/interpose.h"
 #include "harness/proc_count.h"
@@ -184,99 +185,35 @@ PROPERTY(exhaustion_no_leak,
 
 enum { BLOCKS = 300 };
 
-static void make_and_free(size_t rounds)
+static void make_and_free(void *unused)
 {
-    for (size_t round = 0; round < rounds; round++) {
-        struct blocks blocks = {0};
-        for (size_t i = 0; i < BLOCKS; i++) {
-            size_t size = 1 + random_below(rng(), i % 16 == 0 ? 20000 : 600);
-            unsigned char *p = i % 2 == 0 ? must_malloc(size) : must_calloc(size, 1);
-            if (i % 3 == 0)
-                p = must_realloc(p, size += 100);
-            blocks_add(&blocks, p, size);
-        }
-        blocks_free_all(&blocks);
+    struct blocks blocks = {0};
+    (void)unused;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        size_t size = 1 + random_below(rng(), i % 16 == 0 ? 20000 : 600);
+        unsigned char *p = i % 2 == 0 ? must_malloc(size) : must_calloc(size, 1);
+        if (i % 3 == 0)
+            p = must_realloc(p, size += 100);
+        blocks_add(&blocks, p, size);
     }
-}
-
-static bool is_within(struct interpose_counts held, struct interpose_counts most)
-{
-    return held.blocks <= most.blocks && held.bytes <= most.bytes;
-}
-
-static struct interpose_counts little_more_than(struct interpose_counts held)
-{
-    return (struct interpose_counts){.blocks = held.blocks + BLOCKS / 2,
-                                     .bytes = held.bytes + (1 << 20)};
-}
-
-/* What is kept for a time, and not for good, is given back by calls that come after a pause: then
- * so many rounds as before add nothing to the most that was held. */
-static bool ends_after_pauses(struct interpose_counts *held, size_t rounds)
-{
-    enum { PAUSES = 3, MILLISECONDS = 450 };
-    for (int pause = 0; pause < PAUSES; pause++) {
-        struct interpose_counts most = little_more_than(*held);
-        nanosleep(&(struct timespec){0, MILLISECONDS * 1000000}, NULL);
-        make_and_free(1);
-        make_and_free(rounds);
-        struct interpose_counts now = held_at_most(most.blocks, most.bytes);
-        if (is_within(now, most))
-            return true;
-        held->blocks = MAX(held->blocks, now.blocks);
-        held->bytes = MAX(held->bytes, now.bytes);
-    }
-    return false;
-}
-
-/* A cache fills up to its bound, which nobody knows beforehand: ever more rounds, until some of
- * them add nothing, which is true, or more is held than one would keep.  *held is brought up to
- * date. */
-static bool growth_ends(struct interpose_counts *held, size_t rounds)
-{
-    enum { MOST_ROUNDS = 256, TOO_MANY = 1 << 16, TOO_MUCH = 64 << 20 };
-    struct interpose_counts begun = *held;
-    while (rounds <= MOST_ROUNDS && held->blocks < begun.blocks + TOO_MANY &&
-           held->bytes < begun.bytes + TOO_MUCH) {
-        struct interpose_counts most = little_more_than(*held);
-        make_and_free(rounds);
-        *held = held_at_most(most.blocks, most.bytes);
-        if (is_within(*held, most))
-            return true;
-        if (time_is_up()) {
-            mark_incomplete("what it holds still grew when half of its %g s were over",
-                            time_limit());
-            return true;
-        }
-        rounds *= 2;
-    }
-    bool is_steep = held->blocks >= begun.blocks + TOO_MANY / 4;
-    return ends_after_pauses(held, is_steep ? rounds / 16 : rounds / 2);
+    blocks_free_all(&blocks);
 }
 
 PROPERTY(exhaustion_balance,
     .id     = "exhaustion.balance", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
+    .scenarios = true, .answers_for = ABOUT(LIBC_MEMORY_GROWS),
     .clause = "after all blocks are freed, the handler keeps at most a bounded part of memory",
     .source = "good practice",
     .why    = "a table or a cache that only grows ends a program that runs for days",
     .hint   = "give back the nodes of side tables with their blocks, and bound every cache",
-    .looks  = "WARN: an end of growth while 300 blocks at a time are made and freed; 66000")
+    .looks  = "WARN: blocks of libc's held to stop growing while 300 blocks at a time are made and freed")
 {
-    enum { FIRST = 5, MORE = 7 }; /* what is made once is made by the first */
+    enum { CYCLES = 7 };
     begin();
-    control_begin("where it is done a few times");
-    make_and_free(FIRST);
+    control_begin("where it is done once");
+    make_and_free(NULL);
     control_end();
-    struct interpose_counts begun = whole_counts(), most = little_more_than(begun);
-    most.bytes += begun.bytes / 2;
-    make_and_free(MORE);
-    struct interpose_counts ended = held_at_most(most.blocks, most.bytes);
-    if (is_within(ended, most) || growth_ends(&ended, MORE))
-        return;
-    expect(ended.blocks <= most.blocks,
-           fmt("an end of growth while %d blocks at a time are made and freed", BLOCKS),
-           "%zu blocks of libc's held after %d rounds, %zu at the end", begun.blocks, FIRST,
-           ended.blocks);
-    fail(fmt("an end of growth while %d blocks at a time are made and freed", BLOCKS),
-         "%zu bytes held after %d rounds, %zu at the end", begun.bytes, FIRST, ended.bytes);
+    expect_no_growth_at(__LINE__, MEASURES, CYCLES, make_and_free, NULL, NULL,
+                        fmt("%d blocks at a time are made and freed", BLOCKS));
+    whole_counts();
 }

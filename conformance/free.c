@@ -3,7 +3,7 @@
  * free: the pointer and the size it is given, NULL and wrong ones among them.
  */
 #include "block_checks.h"
-#include "harness/leak_check.h"
+#include "harness/growth.h"
 #include "scenarios.h"
 
 GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.",

@@ -2,8 +2,8 @@
  *
  * free: what becomes of the memory.
  */
+#include "harness/growth.h"
 #include "harness/harness.h"
-#include "harness/leak_check.h"
 #include "scenarios.h"
 
 PROPERTY(free_any_order,

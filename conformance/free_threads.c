@@ -2,8 +2,8 @@
  *
  * free in another thread than the one that made the block.
  */
+#include "harness/growth.h"
 #include "harness/harness.h"
-#include "harness/leak_check.h"
 
 static void free_every_other(void *data)
 {

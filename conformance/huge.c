@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "harness/leak_check.h"
+#include "harness/growth.h"
 #include "harness/proc_count.h"
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;

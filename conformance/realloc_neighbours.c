@@ -3,7 +3,7 @@
  * realloc: what becomes of the other blocks, and of the old place.
  */
 #include "block_checks.h"
-#include "harness/leak_check.h"
+#include "harness/growth.h"
 
 /* ---- the old place --------------------------------------------------------------------------- */
 

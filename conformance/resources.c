@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "harness/growth.h"
 #include "harness/harness.h"
 #include "harness/limits.h"
 #include "harness/proc_count.h"
@@ -101,22 +102,22 @@ static void come_and_go(void *unused)
 }
 
 /* Blocks of all sizes, of threads that end as well, and what is refused. */
-static void make_and_free_crowds(size_t rounds)
+static void make_and_free_crowds(void *unused)
 {
-    enum { THREADS = 4 };
-    for (size_t i = 0; i < rounds * SIZES; i++)
-        make_and_free_crowd(sizes[i % SIZES]);
-    for (size_t i = 0; i < rounds * THREADS; i++)
+    enum { THREADS_EACH = 4 };
+    (void)unused;
+    for (size_t i = 0; i < SIZES; i++)
+        make_and_free_crowd(sizes[i]);
+    for (size_t i = 0; i < THREADS_EACH; i++)
         in_threads(1, come_and_go, NULL, 0);
-    for (size_t i = 0; i < rounds; i++)
-        ask_too_much();
+    ask_too_much();
 }
 
 /* And of mappings, in most handlers, which nobody writes to. */
-static void make_and_free_large_too(size_t rounds)
+static void make_and_free_large_too(void *unused)
 {
-    make_and_free_crowds(rounds);
-    for (size_t i = 0, count = can_have_large() ? rounds : 0; i < count; i++) {
+    make_and_free_crowds(unused);
+    if (can_have_large()) {
         struct crowd crowd = make_crowd(8 << 20);
         free_crowd(&crowd);
     }
@@ -124,122 +125,77 @@ static void make_and_free_large_too(size_t rounds)
 
 /* ---- what can be counted --------------------------------------------------------------------- */
 
-struct resource {
-    const char *name;
-    size_t (*count)(void);
-    size_t most_each; /* for a live block */
-    const size_t *sizes;
-    size_t sizes_count;
-    size_t slack, too_many; /* more than at the beginning, after everything was freed */
-    void (*work)(size_t rounds);
-};
-
-/* The count when it is no more than `most`, or when a thread of the handler's that gives back later
- * has had its time. */
-static size_t settled(const struct resource *r, size_t most)
+/* Fails if live blocks of that size take more than `most_each` of the measure. */
+static void expect_few_for_live(enum measure measure, size_t most_each, size_t size)
 {
-    size_t count = r->count();
-    bool waits_pay = count_threads() > 1;
-    for (int waits = 0; waits_pay && count > most && waits < 100; waits++) {
-        nanosleep(&(struct timespec){0, 2000000}, NULL);
-        count = r->count();
-    }
-    return count;
-}
-
-static void expect_few_for_live(const struct resource *r, size_t size)
-{
-    size_t before = r->count();
+    size_t before = measure_now(measure);
     struct crowd crowd = make_crowd(size);
-    size_t live = r->count(), blocks = crowd.count;
+    size_t live = measure_now(measure), blocks = crowd.count;
     free_crowd(&crowd);
-    size_t most = before + MAX(blocks * r->most_each, AT_ONCE / 2);
+    size_t most = before + MAX(blocks * most_each, AT_ONCE / 2);
     expect(live < most || blocks < AT_ONCE / 2,
            fmt("fewer than %zu %s more while %zu blocks of %zu bytes are live", most - before,
-               r->name, blocks, size),
+               measure_name(measure), blocks, size),
            "%zu before, %zu then", before, live);
 }
 
-static void expect_few_for_live_blocks(const struct resource *r)
+/* Fails if anything grows with the number of blocks made so far. */
+static void expect_nothing_left(void (*work)(void *unused))
 {
-    for (size_t i = 0; i < r->sizes_count; i++)
-        expect_few_for_live(r, r->sizes[i]);
-    size_t large = r->most_each == 0 && can_have_large() ? LENGTH(large_sizes) : 0;
-    for (size_t i = 0; i < large; i++)
-        expect_few_for_live(r, large_sizes[i]);
+    enum { CYCLES = 3 };
+    expect_no_growth_at(__LINE__, MEASURES, CYCLES, work, NULL, NULL,
+                        "blocks are made and freed, threads end, and requests are refused");
 }
 
-/* What is kept is bounded where it stops growing before it is too much. */
-static void expect_bounded(const struct resource *r)
+static void expect_few(enum measure measure)
 {
-    enum { FIRST = 3, PHASES = 12, MOST_ROUNDS = 64 };
-    size_t begun = r->count(), now;
-    r->work(FIRST);
-    now = settled(r, begun + r->slack);
-    for (size_t phase = 0, rounds = FIRST; phase < PHASES && now > begun + r->slack; phase++) {
-        size_t before = now;
-        rounds = MIN(2 * rounds, MOST_ROUNDS);
-        r->work(rounds);
-        now = settled(r, before + r->slack);
-        if (now <= before + r->slack)
-            return;
-        expect(now - begun < r->too_many,
-               fmt("the number of %s to stop growing while blocks are made and freed", r->name),
-               "%zu at the beginning, %zu at the end, when none is live", begun, now);
-        if (time_is_up()) {
-            mark_incomplete("the number of %s had grown from %zu to %zu by half of its %g s",
-                            r->name, begun, now, time_limit());
-            return;
-        }
-    }
-}
-
-static void expect_few(const struct resource *r)
-{
-    make_and_free_crowds(1); /* what is made once is made by now */
-    expect_few_for_live_blocks(r);
-    expect_bounded(r);
+    make_and_free_crowds(NULL); /* what is made once is made by now */
+    for (size_t i = 0; i < SIZES; i++)
+        expect_few_for_live(measure, 0, sizes[i]);
+    for (size_t i = 0; i < LENGTH(large_sizes) && can_have_large(); i++)
+        expect_few_for_live(measure, 0, large_sizes[i]);
+    expect_nothing_left(make_and_free_crowds);
 }
 
 PROPERTY(resources_descriptors,
     .id     = "resources.descriptors", .level = SHOULD, .basis = BASIS_QOI,
+    .scenarios = true, .answers_for = ABOUT(DESCRIPTORS_GROW),
     .clause = "live blocks have no descriptor each, and freed ones leave none behind",
     .source = "good practice; getrlimit(): RLIMIT_NOFILE is 1024 unless somebody raised it",
     .why    = "the thousandth array, or the program's next file or connection, fails with EMFILE",
     .hint   = "close the descriptor after mmap; or keep many blocks in one file",
     .looks  = "WARN: fewer than 16 descriptors more while 32 blocks are live; 5 before, 37 then")
 {
-    static const struct resource descriptors = {
-        "descriptors", count_descriptors, 0, sizes, SIZES, 8, 400, make_and_free_crowds};
-    expect_few(&descriptors);
+    expect_few(DESCRIPTORS);
 }
 
 PROPERTY(resources_threads,
     .id     = "resources.threads", .level = SHOULD, .basis = BASIS_QOI,
+    .scenarios = true, .answers_for = ABOUT(THREADS_GROW),
     .clause = "live blocks have no thread each, and freed ones leave none behind",
     .source = "good practice",
     .why    = "threads are limited: ten thousand arrays would need ten thousand",
     .hint   = "use one thread or a few, and join it when its work is done",
     .looks  = "WARN: fewer than 16 threads more while 32 blocks are live; 1 before, 33 then")
 {
-    static const struct resource threads = {"threads", count_threads,       0, sizes, SIZES, 8,
-                                            100,       make_and_free_crowds};
-    expect_few(&threads);
+    expect_few(THREADS);
 }
 
 PROPERTY(resources_mappings,
     .id     = "resources.mappings", .level = SHOULD, .basis = BASIS_QOI,
+    .scenarios = true, .answers_for = ABOUT(MAPPINGS_GROW),
     .clause = "a small live block takes fewer than four mappings, and freed ones leave none behind",
     .source = "good practice; proc_sys_vm(5), max_map_count: 65530 mappings per process by default",
     .why    = "from the 65530th on mmap fails with ENOMEM in the whole process",
     .hint   = "put guard pages side by side, where they count as one; free pages by munmap",
     .looks  = "WARN: fewer than 128 mappings more while 32 blocks are live; 80, then 240")
 {
-    static const struct resource mappings = {
-        "mappings", count_mappings, 4, small_sizes, SMALL_SIZES, 64, 8192, make_and_free_large_too};
     if (is_instrumented())
         skip("memcheck and the sanitizers map memory of their own as they go");
-    expect_few(&mappings);
+    make_and_free_crowds(NULL);
+    for (size_t i = 0; i < SMALL_SIZES; i++)
+        expect_few_for_live(MAPPINGS, 4, small_sizes[i]);
+    expect_nothing_left(make_and_free_large_too);
 }
 
 PROPERTY(resources_children,

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "harness/growth.h"
 #include "harness/harness.h"
-#include "harness/leak_check.h"
 #include "ordinary_use.h"
 
 /* ---- a small stack ----------------------------------------------------------------------- */

@@ -33,6 +33,7 @@ void lift_limit(void);
 void absurd_begin(void);
 void absurd_end(void);
 
+/* 0 if there is no descriptor left to count with; for descriptors as many as there may be. */
 size_t count_descriptors(void);
 size_t count_threads(void);
 size_t count_mappings(void);

@@ -135,5 +135,4 @@ PROPERTY(realloc_past_2gib,
         shrink_from(sizes[1]);
     else
         absurd_end();
-    check_huge_realloc();
 }

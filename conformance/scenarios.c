@@ -154,7 +154,7 @@ void check_scenarios_about(enum factor factor, double cost, const struct scenari
 {
     struct scenario_limits without = *limits;
     without.level[factor] = (struct level_range)FROM_TO(0, 0);
-    control_run(check_here, &(struct checking){cost, &without},
+    control_run(check_here, &(struct checking){MAX(cost / 4, ONE_ROW), &without},
                 fmt("with \"%s: %s\"", scenario_factors[factor].name,
                     scenario_factors[factor].level[0].name));
     struct scenario_limits own = of_property(limits);

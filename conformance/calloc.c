@@ -4,25 +4,76 @@
  */
 #include <sys/mman.h>
 
-#include "base/sanitizer_detect.h"
-#include "harness/harness.h"
+#include "block_checks.h"
 #include "scenarios.h"
 
 GROUP(calloc, 3,
       "What calloc hands out: zeroed, of the right size, and refused where the product wraps.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 35}, .function = STEP_CALLOC);
 
+/* Two arguments whose product is the size: NumPy gives (n, 1), and the contract knows others. */
+static void split(size_t size, size_t *nelem, size_t *elsize)
+{
+    size_t divisor = size % 8 == 0 ? 8 : size % 3 == 0 ? 3 : size % 4 == 1 ? size : 1;
+    *nelem = size / divisor;
+    *elsize = divisor;
+}
+
+static void *ask_calloc(size_t size)
+{
+    size_t nelem, elsize;
+    split(size, &nelem, &elsize);
+    return subject_calloc(nelem, elsize);
+}
+
+static void *calloc_or_else(size_t size)
+{
+    size_t nelem, elsize;
+    split(size, &nelem, &elsize);
+    return must_calloc(nelem, elsize);
+}
+
+static const char *calloc_in_words(size_t size)
+{
+    size_t nelem, elsize;
+    split(size, &nelem, &elsize);
+    return fmt("calloc(%zu, %zu)", nelem, elsize);
+}
+
+static const struct maker by_calloc = {ask_calloc, calloc_or_else, calloc_in_words};
+
 /* ---- zero ------------------------------------------------------------------------------------ */
 
-static const struct scenario_limits edges_of_classes = {
-    .least_size = 4096,
-    .most_size = 1 << 20,
-    .most_bytes = 64 << 20,
-    .level = {[FACTOR_EDGE] = FROM_TO(CLASS_EDGE, CLASS_EDGE),
-              [FACTOR_SIZES] = FROM_TO(EACH_IN_TURN, EACH_IN_TURN),
-              [FACTOR_MADE_BY] = FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K),
-              [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
-              [FACTOR_REPETITION] = FROM_TO(TIMES_8, TIMES_8)}};
+/* Where there is no room for the stack of a thread, which might have helped. */
+static void reuse_without_room(size_t size)
+{
+    enum { ROOM = 64 << 10, END = 100 };
+    const size_t places[] = {0, size / 3, size / 2, size - END};
+    unsigned char *p = subject_malloc(size);
+    for (size_t i = 0; p != NULL && i < LENGTH(places); i++)
+        memset(p + places[i], 0xff, END);
+    if (p == NULL)
+        return;
+    subject_free(p, size);
+    limit_mapped_bytes(ROOM);
+    p = ask_calloc(size);
+    lift_limit();
+    for (size_t i = 0; p != NULL && i < LENGTH(places); i++)
+        expect_zero(p + places[i], END,
+                    "from byte %zu of %zu on, in what %s gave, after such a block was freed and "
+                    "with no room for a thread",
+                    places[i], size, calloc_in_words(size));
+    give_back(p, size);
+}
+
+static void reuse_without_threads(void)
+{
+    static const size_t sizes[] = {200000, 3 << 20, 20 << 20};
+    if (is_instrumented())
+        return;
+    for (size_t i = 0; i < LENGTH(sizes); i++)
+        reuse_without_room(sizes[i]);
+}
 
 PROPERTY(calloc_zeroed,
     .id     = "calloc.zeroed", .level = MUST, .basis = BASIS_C, .rule = HEAP_ZEROED,
@@ -52,37 +103,22 @@ PROPERTY(calloc_zeroed,
                   [FACTOR_SIZES] = FROM_TO(ONE_SIZE, ONE_SIZE),
                   [FACTOR_REPETITION] = FROM_TO(1, 1),
                   [FACTOR_PRESSURE] = FROM_TO(PAGES_LOCKED, PAGES_LOCKED)}};
-    const struct scenario_limits large = {
-        .least_size = 8 << 20,
-        .most_bytes = 256 << 20,
-        .level = {[FACTOR_MADE_BY] = by_any_calloc,
-                  [FACTOR_MEMORY_BEFORE] = FROM_TO(FREED_SAME, REST_OF_SHRINK),
-                  [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
-                  [FACTOR_REPETITION] = FROM_TO(0, 0)}};
-    struct scenario_limits rests = large;
-    rests.least_size = 1 << 20;
-    rests.most_bytes = 64 << 20;
-    rests.level[FACTOR_MEMORY_BEFORE] = (struct level_range)FROM_TO(REST_OF_SHRINK, REST_OF_SHRINK);
-    struct scenario_limits limited = large;
-    limited.least_size = 1 << 20;
-    limited.most_bytes = 32 << 20;
-    limited.address_limits = !is_instrumented();
-    limited.level[FACTOR_PRESSURE] = (struct level_range)FROM_TO(ADDRESS_LIMIT, ADDRESS_LIMIT);
     check_scenarios(ONE_ROW, &many);
-    if (limited.address_limits) /* before there is a thread, whose stack libc would keep */
-        check_scenarios(5000, &limited);
+    reuse_without_threads(); /* before there is one, whose stack libc would keep */
     check_scenarios_in_thread(20000, &any);
     check_scenarios(60000, &any);
     check_scenarios(30000, &locked);
-    check_scenarios(10000, &edges_of_classes);
-    check_scenarios(12000, &large);
-    check_scenarios(10000, &rests);
+    check_edges_zero(&by_calloc, 65536);
+    check_large_zero(&by_calloc);
+    check_edges_zero_when_reused(&by_calloc);
+    check_large_zero_when_reused(&by_calloc);
+    check_huge_zero_when_reused(&by_calloc);
 }
 
 /* ---- the two arguments ----------------------------------------------------------------------- */
 
 PROPERTY(calloc_product,
-    .id     = "calloc.product", .level = MUST, .basis = BASIS_C, .rule = HEAP_CALLOC_EXTENT,
+    .id     = "calloc.product", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_PLACE, RANK_BESIDE, 11}, .scenarios = true, .quick = true,
     .clause = "calloc gives nelem times elsize bytes, however the size is shared between the two",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
@@ -96,7 +132,8 @@ PROPERTY(calloc_product,
         .level = {[FACTOR_MADE_BY] = FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K),
                   [FACTOR_REPETITION] = FROM_TO(0, 2)}};
     check_scenarios_about(FACTOR_MADE_BY, 10000, &limits);
-    check_scenarios(30000, &edges_of_classes);
+    check_edges_disjoint(&by_calloc);
+    check_huge_extent(&by_calloc);
 }
 
 PROPERTY(calloc_overflow,
@@ -163,4 +200,5 @@ PROPERTY(calloc_alignment,
                                                FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K)};
     check_scenarios(20000, &limits);
     check_scenarios_in_thread(10000, &limits);
+    check_huge_alignment(&by_calloc);
 }

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "harness/growth.h"
 #include "harness/proc_count.h"
-#include "scenarios.h"
 
 static const size_t KIB = 1 << 10, MIB = 1 << 20, GIB = 1 << 30;
 
@@ -22,19 +21,98 @@ static const char *why_not(void)
     return subject_fills_blocks() ? "it takes its time over blocks that nobody writes to" : NULL;
 }
 
+/* ---- in little memory ------------------------------------------------------------------------ */
+
+struct in_little {
+    void (*body)(const struct maker *maker);
+    const struct maker *maker;
+};
+
+static void do_in_little(void *data)
+{
+    const struct in_little *in_little = data;
+    in_little->body(in_little->maker);
+}
+
+/* In a child that is ended where the handler comes to zero, copy or fill gigabytes, as it may: one
+ * that does so to all of a block has not cut its size. */
+static void in_little_memory(void (*body)(const struct maker *maker), const struct maker *maker)
+{
+    struct in_little in_little = {body, maker};
+    if (!is_instrumented() && lacking_memory(256 * MIB) == NULL)
+        in_child_within(hang_limit() / 4, 24 * MIB, do_in_little, &in_little);
+}
+
+static void align_huge(const struct maker *maker)
+{
+    const size_t sizes[] = {100 * MIB,     300 * MIB + 5,        600 * MIB + 1,
+                            GIB + 8 * KIB, POWER_OF_2(31) + 100, POWER_OF_2(32) + 64 * KIB};
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        void *p = maker->ask(sizes[i]);
+        if (p == NULL)
+            continue;
+        expect_aligned(p, sizes[i], "%s", maker->call(sizes[i]));
+        subject_free(p, sizes[i]);
+    }
+}
+
+void check_huge_alignment(const struct maker *maker)
+{
+    in_little_memory(align_huge, maker);
+}
+
 /* ---- live at once ---------------------------------------------------------------------------- */
 
-/* How many blocks of 512 MiB are granted at once, of which none is touched. */
-static size_t granted_at_once(void)
+enum { END = ENDS, SHRUNK = 5000 };
+
+static void expect_all_ends(const struct blocks *blocks, const char *when)
 {
-    enum { COUNT = 10 };
-    void *p[COUNT];
-    size_t count = 0;
-    while (count < COUNT && (p[count] = subject_malloc(GIB / 2)) != NULL)
-        count++;
-    for (size_t i = 0; i < count; i++)
-        subject_free(p[i], GIB / 2);
-    return count;
+    step("looking at the ends of %zu huge blocks %s", blocks->count, when);
+    for (size_t i = 0; i < blocks->count; i++)
+        expect_ends(&blocks->at[i], when);
+}
+
+/* Two at once, for what is behind the end of one may be memory of somebody's.  The last size is one
+ * that calloc is asked for as NumPy does, in elements of one byte. */
+static void hold_huge(const struct maker *maker)
+{
+    const size_t sizes[] = {513 * MIB, 800 * MIB, GIB, GIB + 512 * MIB,
+                            SIZE_BITS > 32 ? POWER_OF_2(32) + POWER_OF_2(29) + 2 : 2 * MIB};
+    enum { EACH = 2 };
+    forgo_huge_pages();
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        struct block at[EACH];
+        struct blocks blocks = {.at = at, .room = EACH};
+        for (void *p; blocks.count < EACH && (p = maker->ask(sizes[i])) != NULL;)
+            blocks_add_unwritten(&blocks, p, sizes[i]);
+        blocks_expect_disjoint(&blocks);
+        for (size_t j = 0; j < blocks.count; j++)
+            expect(is_readable(blocks.at[j].p + sizes[i] - END, END),
+                   fmt("the last %d bytes of %s to be memory", END, maker->call(sizes[i])),
+                   "nothing can be read there");
+        for (size_t j = 0; j < blocks.count; j++)
+            fill_ends(&blocks.at[j]);
+        expect_all_ends(&blocks, "when all were written");
+        blocks_free_each(&blocks);
+    }
+}
+
+void check_huge_extent(const struct maker *maker)
+{
+    in_little_memory(hold_huge, maker);
+}
+
+/* Takes one out, which is shrunk or freed. */
+static void let_go(struct blocks *blocks, size_t place, bool shrinks)
+{
+    struct block b = blocks->at[place];
+    unsigned char *q = shrinks ? subject_realloc(b.p, SHRUNK) : NULL;
+    if (q != NULL) {
+        expect_pattern(q, END, b.number, "after realloc from %zu to %d, with gigabytes live",
+                       b.size, SHRUNK);
+        blocks->at[place] = (struct block){q, SHRUNK, b.number};
+    }
+    blocks_free(blocks, place);
 }
 
 PROPERTY(malloc_live_past_4gib,
@@ -45,23 +123,116 @@ PROPERTY(malloc_live_past_4gib,
     .hint   = "keep offsets, and addresses that are keys of a table, in all of their 64 bits",
     .looks  = "FAIL: two live blocks not to overlap; 268435456 bytes at 0x7f0c00000010 and others")
 {
-    const struct scenario_limits few = {
-        .level = {[FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1), [FACTOR_REPETITION] = FROM_TO(0, 1)}};
-    const struct scenario_limits many = {
-        .level = {[FACTOR_SIZE] = FROM_TO(SIZE_128_MIB, SIZE_128_MIB),
-                  [FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
-                  [FACTOR_LIVE_BLOCKS] = FROM_TO(2, 2),
-                  [FACTOR_REPETITION] = FROM_TO(0, 0)}};
-    enum { PAST_4_GIB = 9 };
+    /* The second, and the one before the last, are 4 GiB apart where nothing is between them. */
+    static const unsigned mebibytes[] = {256, 256, 512, 512, 512, 512, 512, 512, 512, 512, 256};
+    struct block at[LENGTH(mebibytes)];
+    struct blocks blocks = {.at = at, .room = LENGTH(mebibytes)};
     const char *why = why_not();
     if (why != NULL)
         skip("%s, and this needs gigabytes", why);
     ask_for_memory(64 * MIB); /* the ends may be huge pages */
-    check_huge_scenarios(8000, &few);
-    check_huge_scenarios(25000, &many);
-    size_t granted = granted_at_once();
-    if (granted < PAST_4_GIB)
-        skip("it grants no more than %zu blocks of 512 MiB at once; those do not overlap", granted);
+    for (void *p; blocks.count < LENGTH(mebibytes);) {
+        size_t size = mebibytes[blocks.count] * MIB;
+        if ((p = subject_malloc(size)) == NULL)
+            break;
+        fill_ends(&at[blocks_add_unwritten(&blocks, p, size)]);
+    }
+    size_t held = blocks.bytes / MIB;
+    blocks_expect_disjoint(&blocks);
+    expect_all_ends(&blocks, "when all were made");
+    if (blocks.count == LENGTH(mebibytes))
+        let_go(&blocks, 1, true);
+    while (blocks.count > 0) {
+        expect_all_ends(&blocks, "after another was resized or freed");
+        let_go(&blocks, blocks.count / 2, blocks.count % 2 == 0);
+    }
+    if (held == 0)
+        skip("it refuses a block of %u MiB", mebibytes[0]);
+    if (held <= 4096)
+        skip("it refuses more than %zu MiB at once; those do not overlap", held);
+}
+
+/* ---- calloc ---------------------------------------------------------------------------------- */
+
+enum { PLACES = 4 };
+
+static size_t place(size_t size, size_t i)
+{
+    const size_t places[PLACES] = {0, size / 3, size / 2, size - END};
+    return places[i];
+}
+
+/* False where it is refused, or filled, as one that was kept has to be: larger ones would take too
+ * much memory and time. */
+static bool reuse(const struct maker *by_calloc, size_t size)
+{
+    unsigned char *p = subject_malloc(size);
+    for (size_t i = 0; p != NULL && i < PLACES; i++)
+        memset(p + place(size, i), 0xff, END);
+    give_back(p, size);
+    size_t before = resident_bytes();
+    p = p != NULL ? by_calloc->ask(size) : NULL;
+    bool fills = resident_bytes() > before + size / 4;
+    for (size_t i = 0; p != NULL && i < PLACES; i++)
+        expect_zero(p + place(size, i), END,
+                    "from byte %zu of %zu on, in what %s gave, after such a block was freed",
+                    place(size, i), size, by_calloc->call(size));
+    give_back(p, size);
+    return p != NULL && !fills;
+}
+
+/* Of which a length of 32 bits has little left. */
+static void reuse_little(const struct maker *by_calloc)
+{
+    reuse(by_calloc, POWER_OF_2(32) + 64 * KIB);
+}
+
+void check_huge_zero_when_reused(const struct maker *by_calloc)
+{
+    const size_t sizes[] = {160 * MIB, POWER_OF_2(31) + 200 * MIB, POWER_OF_2(32) + 300 * MIB};
+    size_t i = 0;
+    if (why_not() != NULL)
+        return;
+    while (i < LENGTH(sizes) && lacking_memory(sizes[i]) == NULL && reuse(by_calloc, sizes[i]))
+        i++;
+    if (i < LENGTH(sizes))
+        in_little_memory(reuse_little, by_calloc);
+}
+
+/* ---- realloc --------------------------------------------------------------------------------- */
+
+/* From a size of which 32 bits are next to nothing, and from more to a little less than that. */
+static void resize_beyond_32_bits(const struct maker *unused)
+{
+    const size_t sizes[] = {POWER_OF_2(32) + 512 * MIB, POWER_OF_2(32) + 80};
+    size_t size = POWER_OF_2(32) + 100;
+    unsigned char *p = subject_malloc(size), *q = p;
+    (void)unused;
+    for (size_t i = 0; q != NULL && i < LENGTH(sizes); i++) {
+        size_t kept = MIN(size, sizes[i]);
+        for (size_t j = 0; j < PLACES; j++)
+            pattern_fill_range(p, place(kept, j), place(kept, j) + END, i);
+        step("resizing %zu bytes to %zu, and looking at them", size, sizes[i]);
+        q = subject_realloc(p, sizes[i]);
+        if (q == NULL)
+            break;
+        for (size_t j = 0; j < PLACES; j++) {
+            size_t end = place(kept, j) + END;
+            size_t at = pattern_mismatch_range(q, place(kept, j), end, i);
+            if (at != end)
+                pattern_fail_at(__LINE__, q, at, kept, i,
+                                fmt("after realloc from %zu to %zu", size, sizes[i]));
+        }
+        p = q;
+        size = sizes[i];
+    }
+    give_back(p, size);
+}
+
+void check_huge_realloc(void)
+{
+    if (why_not() == NULL)
+        in_little_memory(resize_beyond_32_bits, NULL);
 }
 
 /* ---- free ------------------------------------------------------------------------------------ */
@@ -157,7 +328,7 @@ PROPERTY(free_reclaims_huge,
 
 /* ---- realloc that shrinks -------------------------------------------------------------------- */
 
-enum { CYCLES = 80, SHRUNK_TO = 5000 };
+enum { CYCLES = 80 };
 
 static void *gibibyte(size_t made)
 {
@@ -176,7 +347,7 @@ static void without_shrinking(void *unused)
             skip("it refuses 1 GiB when %zu such blocks were made and freed, none of them resized",
                  made);
         subject_free(p, GIB);
-        subject_free(must_malloc(SHRUNK_TO), SHRUNK_TO);
+        subject_free(must_malloc(SHRUNK), SHRUNK);
     }
 }
 
@@ -196,14 +367,14 @@ PROPERTY(realloc_shrunk_part_available,
     for (size_t made = 0; made < CYCLES; made++) {
         void *p = gibibyte(made);
         for (size_t i = 0; p != NULL && i < 3; i++)
-            p = subject_realloc(p, i % 2 == 0 ? SHRUNK_TO : GIB);
+            p = subject_realloc(p, i % 2 == 0 ? SHRUNK : GIB);
         if (p == NULL && made == 0)
             skip("it refuses to resize a block of 1 GiB");
         if (p == NULL)
             fail(fmt("malloc(%zu), and realloc from there to %d bytes and back, to return blocks: "
                      "next to nothing is live",
-                     GIB, SHRUNK_TO),
+                     GIB, SHRUNK),
                  "NULL, when %zu such blocks had been shrunk and freed", made);
-        subject_free(p, SHRUNK_TO);
+        subject_free(p, SHRUNK);
     }
 }

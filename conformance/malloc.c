@@ -2,57 +2,98 @@
  *
  * malloc: what it hands out.
  */
-#include "harness/harness.h"
+#include "block_checks.h"
+#include "heap/heap.h"
 #include "scenarios.h"
 
 GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 34}, .function = STEP_MALLOC);
 
+static const char *malloc_in_words(size_t size)
+{
+    return fmt("malloc(%zu)", size);
+}
+
+static const struct maker by_malloc = {subject_malloc, must_malloc, malloc_in_words};
+
 /* ---- every byte of it ------------------------------------------------------------------------ */
 
+enum { PAGE = 4096 };
+
+/* Of a large block, its ends and 8 bytes in every `stride`. */
+static void fill_here_and_there(unsigned char *p, size_t size, size_t stride, uint64_t number)
+{
+    for (size_t at = 0; at + 8 <= size; at += stride)
+        pattern_fill_range(p, at, at + 8, number);
+    pattern_fill_range(p, (size - 64) & ~(size_t)7, size, number);
+}
+
+static void expect_here_and_there(const unsigned char *p, size_t size, size_t stride,
+                                  uint64_t number)
+{
+    for (size_t at = 0; at < size; at += at % stride != 7 ? 1 : stride - 7) {
+        if (p[at] != pattern_byte(number, at))
+            pattern_fail_at(__LINE__, p, at, size, number, fmt("after malloc(%zu)", size));
+    }
+    for (size_t at = size - 64; at < size; at++) {
+        if (p[at] != pattern_byte(number, at))
+            pattern_fail_at(__LINE__, p, at, size, number, fmt("after malloc(%zu)", size));
+    }
+}
+
+/* Two blocks at once, of which each could reach into the other. */
+static void two_hold(size_t size)
+{
+    unsigned char *p = must_malloc(size), *q = must_malloc(size);
+    step("writing the %zu bytes that malloc(%zu) gave", size, size);
+    pattern_fill(p, size, size);
+    pattern_fill(q, size, ~size);
+    expect_pattern(p, size, size, "after malloc(%zu)", size);
+    expect_pattern(q, size, ~size, "after malloc(%zu)", size);
+    subject_free(size % 2 == 0 ? p : q, size);
+    subject_free(size % 2 == 0 ? q : p, size);
+}
+
+static void large_holds(size_t size, size_t stride)
+{
+    unsigned char *p = subject_malloc(size);
+    if (p == NULL && !heap_may_refuse(size, 0, 0))
+        fail(fmt("malloc(%zu) to return a block: little else is live", size), "NULL");
+    if (p == NULL)
+        return;
+    step("writing what malloc(%zu) gave", size);
+    fill_here_and_there(p, size, stride, size);
+    expect_here_and_there(p, size, stride, size);
+    subject_free(p, size);
+}
+
 PROPERTY(malloc_extent,
-    .id     = "malloc.extent", .level = MUST, .basis = BASIS_C, .rule = HEAP_MALLOC_EXTENT,
-    .rank = {RANK_PLACE, RANK_BESIDE, 10}, .scenarios = true, .ends_process = true, .quick = true,
+    .id     = "malloc.extent", .level = MUST, .basis = BASIS_C,
+    .rank = {RANK_PLACE, RANK_BESIDE, 10}, .ends_process = true, .quick = true,
     .clause = "every requested byte can be written and read back, also in reused memory",
     .source = "C17 7.22.3.4; NEP 49, the malloc function",
     .why    = "NumPy writes all of an array's data into the block",
     .hint   = "request the full size plus the header; compare all of a freed block's size on reuse",
     .looks  = "CRASH: SIGSEGV, or a byte that is not what was written")
 {
-    const struct scenario_limits any = {.most_size = 128 << 10, .most_bytes = 64 << 20};
-    const struct scenario_limits edges = {
-        .least_size = 128 << 10,
-        .most_size = 1 << 20,
-        .most_bytes = 64 << 20,
-        .level = {[FACTOR_EDGE] = FROM_TO(CLASS_EDGE, CLASS_EDGE),
-                  [FACTOR_SIZES] = FROM_TO(EACH_IN_TURN, EACH_IN_TURN),
-                  [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
-                  [FACTOR_REPETITION] = FROM_TO(TIMES_8, TIMES_8)}};
-    const struct scenario_limits pages = {
-        .least_size = 8 << 20,
-        .most_bytes = 256 << 20,
-        .level = {[FACTOR_EDGE] = FROM_TO(PAGE_EDGE, PAGE_EDGE),
-                  [FACTOR_SIZES] = FROM_TO(ANY_SIZE, ANY_SIZE),
-                  [FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
-                  [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
-                  [FACTOR_REPETITION] = FROM_TO(0, TIMES_8)}};
-    for (uint8_t level = SIZE_129; level < SIZE_4096; level++) {
-        const struct scenario_limits each = {
-            .most_size = 4096,
-            .most_bytes = 4 << 20,
-            .level = {[FACTOR_SIZE] = {level, 1},
-                      [FACTOR_SIZES] = FROM_TO(EACH_IN_TURN, EACH_IN_TURN),
-                      [FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC),
-                      [FACTOR_MEMORY_BEFORE] = FROM_TO(FRESH, FRESH),
-                      [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
-                      [FACTOR_FREE_ORDER] = FROM_TO(LIFO, FIFO),
-                      [FACTOR_REPETITION] = FROM_TO(TIMES_1000, TIMES_1000),
-                      [FACTOR_RESIZES] = FROM_TO(AS_MADE, AS_MADE)}};
-        check_scenarios(ONE_ROW, &each);
+    enum { WHOLE = 65536 + 64 };
+    size_t count = 0;
+    for_each_size (size, 1 << 20) {
+        if (is_instrumented() && size > 300 && size % 16 > 1)
+            continue;
+        if (size <= WHOLE)
+            two_hold(size);
+        else
+            large_holds(size, ++count % 8 == 0 ? PAGE : 16 * PAGE);
     }
-    check_scenarios(10000, &any);
-    check_scenarios(30000, &edges);
-    check_scenarios(30000, &pages);
+    for (size_t size = 5000; size < WHOLE; size += size / 16) /* no class is far from one */
+        two_hold(size);
+    large_holds((2 << 20) + 1, PAGE);
+    check_edges_extent(WHOLE);
+    check_large_extent();
+    check_huge_extent(&by_malloc);
+    check_page_edges_extent();
+    check_kernel_writes();
 }
 
 /* ---- where it is ----------------------------------------------------------------------------- */
@@ -72,19 +113,106 @@ PROPERTY(malloc_alignment,
                                            .level[FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_MALLOC)};
     check_scenarios(20000, &limits);
     check_scenarios_in_thread(10000, &limits);
+    check_huge_alignment(&by_malloc);
 }
 
-static const struct scenario_limits of_any_block = {.most_size = 1 << 20, .most_bytes = 64 << 20};
+static size_t claimed;
 
-static void check_blocks(void *unused)
+static void *as_claimed(void *p, const char *call)
+{
+    if ((uintptr_t)p % claimed != 0)
+        fail(fmt("%s to be aligned to %zu bytes, as claimed", call, claimed),
+             "%p, which is aligned to %zu", p, alignment_of(p));
+    return p;
+}
+
+/* Aligned in each of the ways in which a block of that size comes about. */
+static void claimed_for_size(size_t size)
+{
+    size_t other = 1 + random_below(rng(), size <= 4096 ? 8192 : 2 * size);
+    void *p = subject_malloc(size), *q = subject_calloc(size, 1), *r = subject_realloc(NULL, other);
+    as_claimed(p, fmt("malloc(%zu)", size));
+    as_claimed(q, fmt("calloc(%zu, 1)", size));
+    as_claimed(r, fmt("realloc(NULL, %zu)", other));
+    void *moved = r != NULL ? subject_realloc(r, size) : NULL;
+    as_claimed(moved, fmt("realloc of %zu bytes to %zu", other, size));
+    if (p == NULL || q == NULL || (moved == NULL && !heap_may_refuse(MAX(size, other), 0, 0)))
+        fail(fmt("malloc, calloc and realloc to give %zu bytes: little else is live", size),
+             "malloc: %p, calloc: %p, realloc: %p", p, q, moved);
+    subject_free(p, size);
+    subject_free(q, size);
+    subject_free(moved != NULL ? moved : r, moved != NULL ? size : other);
+}
+
+/* Through growth and shrinkage, beside another block that is in the way. */
+static void claimed_through_chain(void *(*begin)(size_t size))
+{
+    size_t size = 1 + random_below(rng(), 64);
+    void *p = as_claimed(begin(size), fmt("a block of %zu bytes", size));
+    for (int i = 0; i < 40; i++) {
+        void *beside = must_malloc(1 + random_below(rng(), 600));
+        size_t next = random_below(rng(), 3) == 0 ? 1 + size / 2 : size + size / 2 + 1;
+        if (next > 1 << 18)
+            next = 1 + random_below(rng(), 4096);
+        p = as_claimed(must_realloc(p, next), fmt("realloc of %zu bytes to %zu", size, next));
+        size = next;
+        subject_free(beside, 0);
+    }
+    subject_free(p, size);
+}
+
+static void *calloc_of_ones(size_t size)
+{
+    return must_calloc(size, 1);
+}
+
+static void claimed_everywhere(void *unused)
 {
     (void)unused;
-    check_scenarios(10000, &of_any_block);
+    for_each_size (size, is_instrumented() ? 20000 : 1 << 20) {
+        if ((size <= 200 && !is_instrumented()) || size > 4096 || size % 13 == 0)
+            claimed_for_size(size);
+    }
+    for (int i = 0; i < 10; i++) {
+        claimed_through_chain(must_malloc);
+        claimed_through_chain(calloc_of_ones);
+    }
+}
+
+/* One in many may come from elsewhere.  They are not written to. */
+static void claimed_in_a_row(void)
+{
+    enum { COUNT = 1100, LITTLE = 20000 };
+    static const size_t sizes[] = {40, 3000, 30000, 200000};
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        size_t count = is_instrumented() ? 10 : COUNT;
+        if (sizes[i] > LITTLE && subject_fills_blocks())
+            return;
+        for (size_t n = 0; n < count && !time_is_up(); n++) {
+            void *p = must_malloc(sizes[i]);
+            as_claimed(p, fmt("block %zu in a row of %zu bytes", n + 1, sizes[i]));
+            subject_free(p, sizes[i]);
+        }
+    }
+}
+
+/* What realloc makes of a small one may come from elsewhere as well. */
+static void claimed_huge(void)
+{
+    static const size_t sizes[] = {(size_t)100 << 20, (size_t)300 << 20, (size_t)600 << 20};
+    if (is_instrumented() || subject_fills_blocks())
+        return;
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        void *p = must_malloc(100), *q = subject_realloc(p, sizes[i]);
+        if (q != NULL)
+            as_claimed(q, fmt("realloc of 100 bytes to %zu", sizes[i]));
+        subject_free(q != NULL ? q : p, q != NULL ? sizes[i] : 100);
+    }
 }
 
 PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment", .level = MUST, .basis = BASIS_CLAIM,
-    .rule = HEAP_CLAIMED_ALIGNMENT, .scenarios = true, .quick = true,
+    .rule = HEAP_CLAIMED_ALIGNMENT, .quick = true,
     .clause = "every block is aligned as claimed, whatever its size, whichever function made it, "
               "on every thread and in forked children",
     .source = "nep49.h, alignment=N",
@@ -92,18 +220,14 @@ PROPERTY(malloc_claimed_alignment,
     .hint   = "libc's realloc keeps no alignment beyond max_align_t: check and move the bytes",
     .looks  = "realloc of 64 bytes to 4000 to be aligned to 64 bytes, as claimed: 0x55d0d0")
 {
-    if (subject_claims().alignment == 0)
+    claimed = subject_claims().alignment;
+    if (claimed == 0)
         skip_unclaimed();
-    const struct scenario_limits in_a_row = {
-        .least_size = 128 << 10,
-        .most_size = 192 << 10,
-        .most_bytes = 16 << 20,
-        .level = {[FACTOR_LIVE_BLOCKS] = FROM_TO(0, 0),
-                  [FACTOR_REPETITION] = FROM_TO(TIMES_1000, TIMES_1000)}};
-    check_scenarios(30000, &of_any_block);
-    check_scenarios(ONE_ROW, &in_a_row);
-    check_scenarios_in_thread(10000, &of_any_block);
-    in_child(check_blocks, NULL);
+    claimed_everywhere(NULL);
+    claimed_in_a_row();
+    claimed_huge();
+    in_threads(1, claimed_everywhere, NULL, 0);
+    in_child(claimed_everywhere, NULL);
 }
 
 PROPERTY(malloc_disjoint,
@@ -123,24 +247,19 @@ PROPERTY(malloc_disjoint,
         .level = {[FACTOR_LIVE_BLOCKS] = FROM_TO(0, 1),
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_FREE_ORDER] = FROM_TO(ALL_BUT_ONE, NO_FREE)}};
-    const struct scenario_limits thousands = {
-        .most_size = 2048,
-        .most_bytes = 64 << 20,
-        .level = {[FACTOR_SIZE] = FROM_TO(SIZE_768, SIZE_768),
-                  [FACTOR_LIVE_BLOCKS] = FROM_TO(LIVE_3000, LIVE_3000),
-                  [FACTOR_FREE_ORDER] = FROM_TO(RANDOM_ORDER, EVERY_OTHER),
-                  [FACTOR_REPETITION] = FROM_TO(0, 0)}};
-    const struct scenario_limits pages = {.least_size = 32 << 10,
-                                          .most_size = 256 << 10,
-                                          .most_bytes = 64 << 20,
-                                          .level = {[FACTOR_EDGE] = FROM_TO(PAGE_EDGE, PAGE_EDGE),
-                                                    [FACTOR_SIZES] = FROM_TO(ONE_SIZE, ONE_SIZE),
-                                                    [FACTOR_LIVE_BLOCKS] = FROM_TO(1, LIVE_12),
-                                                    [FACTOR_REPETITION] = FROM_TO(0, TIMES_8)}};
+    const struct scenario_limits many_live = {.most_size = 256,
+                                              .most_bytes = 256 << 20,
+                                              .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_129),
+                                                        [FACTOR_LIVE_BLOCKS] = FROM_TO(7, 7),
+                                                        [FACTOR_REPETITION] = FROM_TO(0, 1)}};
+    enum { LARGE = 36 };
+    check_slabs_disjoint();
+    check_full_classes_disjoint();
+    check_page_runs_disjoint();
+    check_large_disjoint(&by_malloc, is_instrumented() ? 6 : LARGE);
     check_scenarios(10000, &left);
-    check_scenarios(40000, &any);
-    check_scenarios(30000, &thousands);
-    check_scenarios(15000, &pages);
+    check_scenarios(50000, &any);
+    check_scenarios(ONE_ROW, &many_live);
 }
 
 PROPERTY(malloc_neighbours,

@@ -135,4 +135,5 @@ PROPERTY(realloc_past_2gib,
         shrink_from(sizes[1]);
     else
         absurd_end();
+    check_huge_realloc();
 }

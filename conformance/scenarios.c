@@ -10,7 +10,6 @@
 
 #include "harness/harness.h"
 #include "harness/interpose.h"
-#include "harness/proc_count.h"
 #include "harness/test_process.h"
 #include "harness/threads.h"
 #include "search/show.h"
@@ -20,7 +19,7 @@ GROUP(scenarios, 18,
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 18});
 
 /* The processor time that a slow handler may take is several times that of a fast one. */
-static const double seconds_per_cost = 4e-6, least_seconds = 0.1, of_one_row = 0.25;
+static const double seconds_per_cost = 4e-6, least_seconds = 0.1, of_one_row = 0.5;
 enum { LEAST_PERCENT = 2 };      /* of the cost, below which a property is INCOMPLETE */
 enum { COST_INSTRUMENTED = 40 }; /* a call takes that many times as long under valgrind */
 
@@ -83,9 +82,8 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
     rows_run(handler, &options, &result);
-    bool is_alone = result.found.scenario.level[FACTOR_THREADS] < STOPPED_INSIDE &&
-                    limits->least_size < STEPS_HUGE; /* to be run within limits, as here */
-    record_rows(&coverage.counts, is_alone ? &result.found : NULL, sizeof result.found);
+    bool at_once = result.found.scenario.level[FACTOR_THREADS] >= STOPPED_INSIDE;
+    record_rows(&coverage.counts, at_once ? NULL : &result.found, sizeof result.found);
     if (result.state == EXECUTION_NO_MEMORY) {
         mark_incomplete("after %zu rows there was no memory or no thread for more",
                         (size_t)result.rows);
@@ -164,31 +162,6 @@ void check_scenarios_about(enum factor factor, double cost, const struct scenari
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits)
 {
     in_threads(1, check_here, &(struct checking){cost, limits}, sizeof(struct checking));
-}
-
-static void check_huge(void *data)
-{
-    forgo_huge_pages();
-    check_here(data);
-}
-
-void check_huge_scenarios(double cost, const struct scenario_limits *limits)
-{
-    enum { FIRST = SIZE_128_MIB, MIB = 1 << 20 };
-    static const uint64_t most = UINT64_C(32) << 30;
-    const struct factor_levels *sizes = &scenario_factors[FACTOR_SIZE];
-    struct scenario_limits own = *limits;
-    if (is_instrumented() || lacking_memory(256 * MIB) != NULL)
-        return;
-    own.least_size = STEPS_HUGE;
-    own.most_bytes = (size_t)MIN(most, SIZE_MAX / 2);
-    unsigned end = limits->level[FACTOR_SIZE].count != 0 ? FIRST + 1 : sizes->count;
-    for (unsigned i = FIRST; i < end && 4 * sizes->level[i].high <= own.most_bytes; i++) {
-        own.level[FACTOR_SIZE] = (struct level_range){(uint8_t)i, 1};
-        struct checking checking = {cost, &own};
-        random_next(rng());
-        in_child_within(hang_limit() / 4, 24 * MIB, check_huge, &checking);
-    }
 }
 
 PROPERTY(scenarios_blocks,

@@ -26,11 +26,7 @@ void check_scenarios_through(PyDataMem_Handler *handler, double cost,
  * violation is found there, the running property reports each violation of the rows themselves. */
 void check_scenarios_about(enum factor factor, double cost, const struct scenario_limits *limits);
 
-/* The same as check_scenarios() for each size of hundreds of mebibytes and more, each in a child
- * that is ended when a handler begins to zero, copy or fill gigabytes, as it may. */
-void check_huge_scenarios(double cost, const struct scenario_limits *limits);
-
-/* The same as check_scenarios() in a new thread, which holds the GIL if this one does. */
+/* The same in a new thread, which holds the GIL if this one does. */
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits);
 
 #endif

@@ -32,7 +32,7 @@ CALLS = ["--run=%s.*" % group for group in (
 TAKES_DESCRIPTORS = "descriptor_for_each_block_while_there_are"
 
 # Over the whole battery, in `make check` over what CALLS has.
-WHOLE = ["aborts_from_70000"]
+WHOLE = ["aborts_from_90033"]
 
 
 # In C: with a function for it, or growth that is compared with that of a control.

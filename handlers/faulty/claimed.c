@@ -54,7 +54,7 @@ UNALIGNED(realloc, claimed_alignment_not_when_growing,
 UNALIGNED(realloc, claimed_alignment_not_when_shrinking,
           move_off(p, size, p != NULL && size <= shifted_size(p) / 2 + 1 ? 16 : 0));
 UNALIGNED(realloc, claimed_alignment_not_from_null, move_off(p, size, p == NULL ? 16 : 0));
-RETURNS_IN(claimed, realloc, claimed_alignment_not_of_huge_realloc, "malloc.live-past-4gib",
-           move_off(p, size, size >= 96 * MIB ? 16 : 0));
+UNALIGNED(realloc, claimed_alignment_not_of_huge_realloc,
+          move_off(p, size, size >= 96 * MIB ? 16 : 0));
 AFTER_IN(claimed, malloc, claimed_alignment_not_when_refused, "exhaustion.nth-request",
          made == NULL, made = place(size, 16));

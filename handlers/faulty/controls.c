@@ -20,6 +20,8 @@ static bool has_size(const void *p, size_t size)
 #define RESIZE(defect, kills, from, to, ...)                                                       \
     BEFORE(realloc, defect, kills, has_size(p, from) && size == (to), __VA_ARGS__)
 
+RESIZE(aborts_from_90033, "realloc.of-calloc", 90033, 135050, abort());
+RESIZE(loses_from_135050, "realloc.of-calloc", 135050, 45017, memset(p, 0, size));
 RESIZE(aborts_from_70000, "threads.small-stack", 70000, 140000, abort());
 RESIZE(aborts_from_131073, "process.fork-child", 131073, 65636, abort());
 RESIZE(loses_from_4096, "process.fork-child", 4096, 2148, memset(p, 0, size));

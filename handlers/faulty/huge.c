@@ -34,6 +34,36 @@ FUNCTION(free, region)
 DERIVE_REALLOC(region, base_size);
 MUTANT(huge_blocks_wrap_at_4gib, "malloc.live-past-4gib", FUNCTIONS(region, malloc, realloc, free));
 
+/* Mappings have no header; their lengths are in a table, by 32 bits of the address. */
+static size_t *length_of(const void *p)
+{
+    static size_t lengths[1 << 20];
+    return &lengths[(uint32_t)(uintptr_t)p / MAPPED_PAGE];
+}
+static size_t keyed_size(const void *p)
+{
+    return (uintptr_t)p % MAPPED_PAGE == 0 ? *length_of(p) : base_size(p);
+}
+FUNCTION(malloc, keyed)
+{
+    size_t length = pages_for(size - BASE_HEADER);
+    void *p = size >= 64 * MIB && is_for_mapping(size) ? map_pages(length) : MAP_FAILED;
+    if (p == MAP_FAILED)
+        return base_malloc(ctx, size);
+    *length_of(p) = length;
+    return p;
+}
+FUNCTION(free, keyed)
+{
+    if (p == NULL || (uintptr_t)p % MAPPED_PAGE != 0)
+        return base_free(ctx, p, size);
+    munmap(p, *length_of(p));
+    *length_of(p) = 0;
+}
+DERIVE_REALLOC(keyed, keyed_size);
+MUTANT(huge_lengths_keyed_by_32_bits, "malloc.live-past-4gib",
+       FUNCTIONS(keyed, malloc, realloc, free));
+
 /* The mappings of blocks between 512 MiB and 1 GiB have 512 MiB. */
 FUNCTION_RETURNS(malloc, clamped,
                  size <= GIB / 2 || size > GIB ? mapped_malloc(ctx, size)
@@ -44,8 +74,8 @@ FUNCTION_RETURNS(calloc, clamped,
 FUNCTION_RETURNS(realloc, clamped,
                  is_for_mapping(size) ? move_by(clamped_malloc, mapped_free, p, size)
                                       : mapped_realloc(ctx, p, size));
-MUTANT(huge_classes_end_at_512_mib, "malloc.live-past-4gib", FUNCTIONS(mapped),
-       FUNCTIONS(clamped, malloc, calloc, realloc));
+MUTANT(huge_classes_end_at_512_mib, "malloc.extent calloc.product realloc.grown-part-usable",
+       FUNCTIONS(mapped), FUNCTIONS(clamped, malloc, calloc, realloc));
 
 /* A mapping of 128 MiB or more is kept when it is freed. */
 FUNCTION_RETURNS(malloc, keeping,
@@ -61,30 +91,29 @@ KEEPS_FROM(keeping, 128 * MIB);
     }                                                                                              \
     MUTANT(defect, kills, FUNCTIONS(mapped), FUNCTIONS(keeping, malloc, free),                     \
            FUNCTIONS(defect, calloc))
-CLEARS(huge_calloc_trusts_a_kept_mapping, "malloc.live-past-4gib", 128 * MIB, 0);
+CLEARS(huge_calloc_trusts_a_kept_mapping, "calloc.zeroed", 128 * MIB, 0);
 /* As many bytes as an int counts: none from 2 GiB on. */
-CLEARS(huge_calloc_counts_by_an_int, ON_64_BITS("malloc.live-past-4gib"), 2 * GIB,
+CLEARS(huge_calloc_counts_by_an_int, ON_64_BITS("calloc.zeroed"), 2 * GIB,
        (int)size > 0 ? (size_t)(int)size : 0);
-CLEARS(huge_calloc_counts_in_32_bits, ON_64_BITS("malloc.live-past-4gib"), 128 * MIB,
-       (uint32_t)size);
+CLEARS(huge_calloc_counts_in_32_bits, ON_64_BITS("calloc.zeroed"), 128 * MIB, (uint32_t)size);
 
 /* From 1 GiB on a block begins 8 bytes further into libc's. */
 #define SHIFT(size) ((size) < GIB ? BASE_HEADER : BASE_HEADER + 8)
 FUNCTION_RETURNS(malloc, shifting, shifted_malloc(size, SHIFT(size)));
 FUNCTION_RETURNS(calloc, shifting,
                  shifted_calloc(product(nelem, elsize), SHIFT(product(nelem, elsize))));
-MUTANT(huge_blocks_begin_behind_a_word, "malloc.live-past-4gib", FUNCTIONS(aligned, realloc, free),
-       FUNCTIONS(shifting, malloc, calloc));
+MUTANT(huge_blocks_begin_behind_a_word, "malloc.alignment calloc.alignment",
+       FUNCTIONS(aligned, realloc, free), FUNCTIONS(shifting, malloc, calloc));
 
 /* realloc to 256 MiB or more moves the block behind a longer header. */
-RETURNS_IN(aligned, realloc, huge_growth_has_a_longer_header, "malloc.live-past-4gib",
+RETURNS_IN(aligned, realloc, huge_growth_has_a_longer_header, "realloc.alignment",
            shifted_realloc_to(p, size, size >= 256 * MIB ? BASE_HEADER + 8 : BASE_HEADER));
 
-RETURNS_IN(mapped, calloc, huge_calloc_counts_bytes_in_32_bits, ON_64_BITS("malloc.live-past-4gib"),
+RETURNS_IN(mapped, calloc, huge_calloc_counts_bytes_in_32_bits, ON_64_BITS("calloc.product"),
            mapped_calloc(ctx, elsize == 1 && nelem >> 20 < 1 << 20 ? (unsigned)nelem : nelem,
                          elsize));
 
-DEFECT_IN(mapped, realloc, huge_move_copies_in_32_bits, ON_64_BITS("malloc.live-past-4gib"))
+DEFECT_IN(mapped, realloc, huge_move_copies_in_32_bits, ON_64_BITS("realloc.past-2gib"))
 {
     if (!is_mapped(p) || size < 128 * MIB)
         return mapped_realloc(ctx, p, size);

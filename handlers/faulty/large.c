@@ -28,7 +28,7 @@ FUNCTION(malloc, file)
                          size);
 }
 #define file_free mapped_free
-MUTANT_DERIVED(large_blocks_alias_in_a_file, "scenarios.large-blocks", file);
+MUTANT_DERIVED(large_blocks_alias_in_a_file, "malloc.disjoint", file);
 
 /* A kept mapping that is twice as long as needed is handed out and kept. */
 FUNCTION(malloc, generous)
@@ -46,7 +46,7 @@ FUNCTION(free, generous)
     if (p != last)
         mapped_free(ctx, p, size);
 }
-MUTANT(large_block_serves_two, "scenarios.large-blocks", FUNCTIONS(mapped),
+MUTANT(large_block_serves_two, "malloc.disjoint", FUNCTIONS(mapped),
        FUNCTIONS(generous, malloc, free));
 
 /* The lengths are compared in mebibytes. */
@@ -196,8 +196,8 @@ FUNCTION(realloc, marking)
                ? move_to(mapped_malloc(ctx, size), p, min(base_size(p), size) / 8, mapped_free)
                : mapped_realloc(ctx, p, size);
 }
-MUTANT(large_zeros_are_moved_as_elements, "scenarios.large-blocks realloc.keeps-contents",
-       FUNCTIONS(mapped), FUNCTIONS(marking, calloc, realloc, free));
+MUTANT(large_zeros_are_moved_as_elements, "realloc.of-calloc", FUNCTIONS(mapped),
+       FUNCTIONS(marking, calloc, realloc, free));
 
 /* A small block that grows to 16 MiB or more is copied in whole pages. */
 DEFECT_IN(mapped, realloc, leap_to_16_mib_copies_whole_pages, "realloc.keeps-contents")
@@ -219,6 +219,16 @@ DEFECT_IN(mapped, realloc, large_shrink_unmaps_too_much, "realloc.keeps-contents
 
 RETURNS(realloc, large_shrink_keeps_all, "realloc.shrunk-gives-back",
         p != NULL && size < base_size(p) ? base_resize(p, size) : base_realloc(ctx, p, size));
+
+/* A block that becomes five times as large, and not six, keeps the old length. */
+DEFECT_IN(mapped, realloc, large_growth_by_five_keeps_its_length, "realloc.keeps-contents")
+{
+    if (!is_mapped(p) || !is_for_mapping(size))
+        return mapped_realloc(ctx, p, size);
+    size_t length = mapped_length(p), more = pages_for(size);
+    char *q = mapped_resize(p, length, size);
+    return more > 5 * length && more < 6 * length ? base_set_note(q, length) : q;
+}
 
 /* MADV_FREE includes the page in which the block ends; the kernel takes it when memory is short. */
 DEFECT_IN(mapped, realloc, large_shrink_frees_too_much_lazily, "realloc.keeps-contents")
@@ -257,7 +267,7 @@ DEFECT_IN(aligned, realloc, large_shrink_slides_by_8, "realloc.alignment")
     return shifted_realloc_to(p, size, slides ? BASE_HEADER + 8 : BASE_HEADER);
 }
 
-DEFECT_IN(aligned, realloc, large_growth_slides_by_8, "scenarios.large-blocks")
+DEFECT_IN(aligned, realloc, large_growth_slides_by_8, "realloc.alignment")
 {
     size_t old = p != NULL ? shifted_size(p) : 0;
     bool slides = old >= MIB && size > old && size > 16 * MIB;

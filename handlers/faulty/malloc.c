@@ -74,7 +74,7 @@ FUNCTION(malloc, numbered)
     return base_finish(cells + (size_t)next++ * CELL, size);
 }
 FUNCTION_FREES(numbered, cells == NULL || (size_t)((char *)p - cells) >= CELLS * CELL);
-MUTANT_DERIVED(malloc_numbers_in_16_bits, "realloc.long-run", numbered);
+MUTANT_DERIVED(malloc_numbers_in_16_bits, "malloc.disjoint", numbered);
 
 /* Caches a freed block by its size rounded up: a block of 100 bytes is used again for 512. */
 static void *rounded_cache[9];

@@ -92,8 +92,44 @@ FUNCTION(calloc, split)
     return mapped_calloc(ctx, nelem, elsize);
 }
 FUNCTION_RETURNS(realloc, split, split(p, size));
+FUNCTION_RETURNS(realloc, split_large,
+                 is_mapped(p) && base_size(p) >= 20 << 20 ? split(p, size)
+                                                          : mapped_realloc(ctx, p, size));
 MUTANT(shrink_leaves_pages_to_calloc, "calloc.zeroed", FUNCTIONS(mapped),
        FUNCTIONS(split, calloc, realloc));
+MUTANT(large_shrink_leaves_pages_to_calloc, "calloc.zeroed", FUNCTIONS(mapped),
+       FUNCTIONS(split, calloc), FUNCTIONS(split_large, realloc));
+
+/* malloc returns such pages as a block of little more than a mebibyte, and the block still grows
+ * over them in place.  The lowest bit of its length marks that they are in use. */
+static void *tail;
+FUNCTION(malloc, tail)
+{
+    void *p = size >= MAPPED_FROM && size < 3 << 19 ? swap(&tail, NULL) : NULL;
+    return p != NULL ? base_resize(p, size) : mapped_malloc(ctx, size);
+}
+FUNCTION(free, tail)
+{
+    size_t length = is_mapped(p) ? mapped_length(p) : 0;
+    if (is_mapped(p) && length % 2 != 0)
+        munmap((char *)p - BASE_HEADER, pages_for(base_size(p)));
+    else if (!is_mapped(p) || length != 0) /* the length of a tail is 0, and it stays mapped */
+        mapped_free(ctx, p, size);
+}
+FUNCTION(realloc, tail)
+{
+    size_t length = is_mapped(p) && is_for_mapping(size) ? mapped_length(p) : 0;
+    if (length < pages_for(size))
+        return move_by(tail_malloc, tail_free, p, size);
+    if (base_size(p) >= size + (2 << 20) && length % 2 == 0) {
+        char *rest_of_it = (char *)p - BASE_HEADER + pages_for(size);
+        swap(&tail, (char *)memset(rest_of_it, 0, BASE_HEADER) + BASE_HEADER);
+        base_set_note(p, length + 1);
+    }
+    return base_resize(p, size);
+}
+MUTANT(shrink_leaves_pages_that_it_takes_back, "realloc.grown-part-usable", FUNCTIONS(mapped),
+       FUNCTIONS(tail, malloc, realloc, free));
 
 /* ---- cells of a block ------------------------------------------------------------------------ */
 

@@ -12,9 +12,6 @@ enum heap_rule {
     HEAP_CALLOC_ALIGNMENT, /* in the order of enum step_kind */
     HEAP_REALLOC_ALIGNMENT,
     HEAP_CLAIMED_ALIGNMENT,
-    HEAP_MALLOC_EXTENT, /* all of a block can be written and read back */
-    HEAP_CALLOC_EXTENT,
-    HEAP_REALLOC_EXTENT,
     HEAP_DISJOINT,
     HEAP_TOO_LARGE,
     HEAP_ZEROED,

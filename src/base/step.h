@@ -29,11 +29,9 @@ enum step_kind {
     STEP_FORK,       /* two processes do what is left: first calls in turn; 0: at once */
     STEP_ASK_GETTER, /* again: it returns the same handler */
     STEP_LOOK_AT_STRUCT,
-    STEP_LOCK,     /* the pages of block into memory: madvise cannot drop them then */
-    STEP_PAGE_OUT, /* first is 1: from now on the kernel takes the pages that realloc returns away
-                    * as it does if memory is short; 0: no longer */
-    STEP_REFUSE,   /* the first-th request of the handler's for memory from now on; 0: none; second
-                    * is an enum refusal */
+    STEP_LOCK,   /* the pages of block into memory: madvise cannot drop them then */
+    STEP_REFUSE, /* the first-th request of the handler's for memory from now on; 0: none; second is
+                  * an enum refusal */
 };
 
 enum refusal { REFUSE_ONE, REFUSE_ALL_AFTER, REFUSE_ADVICE /* of madvise, and no memory */ };

@@ -53,6 +53,15 @@ _Noreturn void pattern_fail_at(int line, const void *p, size_t at, size_t size, 
                     "0x%02x, in the block at %p", ((const unsigned char *)(p))[at_],               \
                     (const void *)(p));                                                            \
     } while (0)
+/* The same of the pages that samples are on. */
+#define expect_zero_samples(p, size, ...)                                                          \
+    do {                                                                                           \
+        for_each_sample(size, SAMPLE_PAGES, from_, to_)                                            \
+            expect_zero((const unsigned char *)(p) + from_, to_ - from_,                           \
+                        "from byte %zu of %zu on, %s", from_, (size_t)(size), fmt(__VA_ARGS__));   \
+    } while (0)
+enum { SAMPLE_PAGES = 2048 };
+
 /* The offset of the first byte that is not 0, or size. */
 size_t first_nonzero(const void *p, size_t size);
 

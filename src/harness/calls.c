@@ -399,6 +399,44 @@ size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
     return make_and_free(STEP_CALLOC, size, pairs, dirty);
 }
 
+size_t subject_malloc_many(void **blocks, size_t count, size_t size)
+{
+    const PyDataMemAllocator *a = &test_process.subject.handler->allocator;
+    struct bounds bounds = bounds_now();
+    struct frame frame;
+    size_t done = 0;
+    const struct step call = {STEP_MALLOC, .first = size};
+    call_begin(&frame, call, CODE(a->malloc));
+    while (done < count && !is_past(&bounds, done)) {
+        struct logged *logged = call_log_begin(call, 0);
+        blocks[done] = a->malloc(a->ctx, size);
+        call_log_end(logged, blocks[done], 1);
+        if (blocks[done] == NULL)
+            break;
+        done++;
+    }
+    call_end(&frame);
+    return done;
+}
+
+void subject_free_many(void **blocks, size_t count, size_t size)
+{
+    const PyDataMemAllocator *a = &test_process.subject.handler->allocator;
+    struct frame frame;
+    struct step call = {STEP_FREE, .first = size};
+    call_begin(&frame, call, CODE(a->free));
+    for (size_t i = 0; i < count; i++) {
+        if (blocks[i] == NULL)
+            continue;
+        note_next(frame.call, STEP_FREE, blocks[i]);
+        call.pointer = blocks[i];
+        struct logged *logged = call_log_begin(call, 0);
+        a->free(a->ctx, blocks[i], size);
+        call_log_end(logged, NULL, 1);
+    }
+    call_end(&frame);
+}
+
 /* ---- the subject as a shim sees it --------------------------------------------------------- */
 
 static void *traced_malloc(void *ctx, size_t size)

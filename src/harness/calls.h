@@ -44,6 +44,8 @@ void suspect_not_zero(size_t nelem, size_t elsize);
  * calloc returns memory that is not zero, *dirty receives the block, live, else NULL. */
 size_t subject_malloc_and_free(size_t size, size_t pairs);
 size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty);
+size_t subject_malloc_many(void **blocks, size_t count, size_t size);
+void subject_free_many(void **blocks, size_t count, size_t size); /* skips NULL */
 
 /* From now on the property fails if a call changes one of these parts of the state (enum
  * state_part) of the process or of the thread that makes it.  The first calls of each thread and

@@ -16,7 +16,9 @@
     for (size_t size = 1; size != 0 && size <= (most); size = size_after(size))
 size_t size_after(size_t size);
 
-/* The next edge: 5, 6 or 7 times a power of two above 4096, one less or one more. */
+/* Above 4096 the edges alone: 5, 6 and 7 times a power of two, one less and one more. */
+#define for_each_edge(size, most)                                                                  \
+    for (size_t size = edge_after(4096); size != 0 && size <= (most); size = edge_after(size))
 size_t edge_after(size_t size);
 
 /* Every ordered pair of about forty size classes from 1 byte to 256 KiB. */

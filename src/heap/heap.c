@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/utsname.h>
 
 #include "base/float_state.h"
 #include "base/interval_map.h"
@@ -27,9 +26,6 @@ const char *heap_rule_name(enum heap_rule rule)
         [HEAP_CALLOC_ALIGNMENT] = "memory that is not aligned",
         [HEAP_REALLOC_ALIGNMENT] = "memory that is not aligned",
         [HEAP_CLAIMED_ALIGNMENT] = "memory that is not aligned as claimed",
-        [HEAP_MALLOC_EXTENT] = "memory that does not hold what is written",
-        [HEAP_CALLOC_EXTENT] = "memory that does not hold what is written",
-        [HEAP_REALLOC_EXTENT] = "memory that does not hold what is written",
         [HEAP_DISJOINT] = "memory that overlaps a live block",
         [HEAP_TOO_LARGE] = "more memory than there can be",
         [HEAP_ZEROED] = "memory from calloc that is not zero",
@@ -326,23 +322,6 @@ static void release(struct heap *heap, uint32_t slot)
     }
 }
 
-/* Fills a new or resized block.  A large one may have too few pages, which the kernel reports if it
- * is to write there, or pages that are the same, which shows at once. */
-static bool fill(struct heap *heap, enum step_kind by, unsigned char *p, size_t size,
-                 uint64_t number)
-{
-    enum { LARGE = 1 << 16 };
-    enum heap_rule rule = (enum heap_rule)(HEAP_MALLOC_EXTENT + by - STEP_MALLOC);
-    struct utsname *last = (struct utsname *)(void *)(p + size) - 1;
-    if (size >= LARGE && uname(last) != 0)
-        return fail(heap, rule, NULL, "the kernel cannot write to the end of %zu bytes at %p", size,
-                    (void *)p);
-    fill_write(p, size, &heap->rules.fill, number);
-    size_t at = size < LARGE ? size : fill_check(p, size, &heap->rules.fill, number);
-    return at == size || fail(heap, rule, NULL, "byte %zu of %zu at %p is not as it was written",
-                              at, size, (void *)p);
-}
-
 bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum step_kind by, void *p,
                size_t size)
 {
@@ -364,7 +343,9 @@ bool heap_made(struct heap *heap, uint32_t slot, uint64_t number, enum step_kind
         return true;
     if (!remember(heap, p, size, slot))
         return false;
-    return heap->rules.observes || fill(heap, by, p, size, number);
+    if (!heap->rules.observes)
+        fill_write(p, size, &heap->rules.fill, number);
+    return true;
 }
 
 bool heap_made_for_nobody(struct heap *heap, enum step_kind by, void *p, size_t size)
@@ -468,8 +449,9 @@ bool heap_resized(struct heap *heap, uint32_t slot, void *p, size_t size)
     past->resized++;
     block->p = p;
     block->size = size;
-    return !judged || block->number == HEAP_ANY_CONTENTS ||
-           fill(heap, STEP_REALLOC, p, size, block->number);
+    if (judged && block->number != HEAP_ANY_CONTENTS)
+        fill_write(p, size, &heap->rules.fill, block->number);
+    return true;
 }
 
 static void empty(struct heap *heap, uint32_t slot)

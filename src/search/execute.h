@@ -100,7 +100,6 @@ struct executing {
     pid_t children[MOST_FORKS];
     unsigned forks;
     size_t in_turn, left; /* calls until it is another process's turn; 0: they run at once */
-    bool pages_out;       /* see STEP_PAGE_OUT */
     bool is_child;
     bool passes; /* so far */
 };

@@ -107,7 +107,6 @@ static void print_step(FILE *file, const struct step *step)
         [STEP_ASK_GETTER] = "ASK_GETTER",
         [STEP_LOOK_AT_STRUCT] = "LOOK_AT_STRUCT",
         [STEP_LOCK] = "LOCK",
-        [STEP_PAGE_OUT] = "PAGE_OUT",
         [STEP_REFUSE] = "REFUSE",
     };
     fprintf(file, "    {STEP_%s, .times = %" PRIu32, kinds[step->kind], step->times);

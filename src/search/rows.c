@@ -98,16 +98,13 @@ static struct scenario draw_cheap(struct rows *rows)
     return cheapest;
 }
 
-/* Blocks are filled and checked as a whole, or in part so that more of them can be checked.  Each
- * mark on a large block costs a page. */
+/* Blocks are filled and checked as a whole, or in part so that more of them can be checked. */
 static struct fill_rules draw_fill(struct rows *rows)
 {
-    enum { LARGE = 1 << 17 };
     static const size_t whole[] = {0, 0, 4096, 1 << 16, 1 << 20};
-    return (struct fill_rules){
-        .whole = whole[random_below(&rows->random, sizeof whole / sizeof *whole)],
-        .marks =
-            random_below(&rows->random, rows->options->limits.least_size >= LARGE ? 4 : 2) == 0};
+    return (struct fill_rules){.whole =
+                                   whole[random_below(&rows->random, sizeof whole / sizeof *whole)],
+                               .marks = random_below(&rows->random, 2) == 0};
 }
 
 /* The last step frees what the rows left.  Each of several threads does the whole list, with slots
@@ -180,9 +177,7 @@ static void execute_list(struct rows *rows, struct rows_result *result)
         .refuse = rows->options->refuse,
         .jump = rows->options->jump,
         .slots = rows->slots,
-        .most_bytes = rows->options->limits.least_size >= STEPS_HUGE
-                          ? SIZE_MAX
-                          : rows->options->limits.most_bytes,
+        .most_bytes = rows->options->limits.most_bytes,
     };
     memset(rows->executions, 0, sizeof *rows->executions);
     execute(&list, rows->handler, &options, rows->executions);

@@ -14,7 +14,6 @@
 
 enum factor {
     FACTOR_SIZE,
-    FACTOR_EDGE,
     FACTOR_SIZES,
     FACTOR_MADE_BY,
     FACTOR_MEMORY_BEFORE,
@@ -31,10 +30,8 @@ enum factor {
     FACTORS
 };
 
-/* Levels of the size, those that begin with that number of bytes; of live blocks; of repetition. */
-enum { SIZE_17 = 6, SIZE_129 = 13, SIZE_768 = 17, SIZE_4096 = 22, SIZE_128_MIB = 40 };
-enum { LIVE_12 = 2, LIVE_10000 = 6, LIVE_300000 = 8, LIVE_3000 };
-enum { TIMES_8 = 1, TIMES_1000 = 4, TIMES_1100000 = 8 };
+/* Levels of the size: those that begin with that number of bytes. */
+enum { SIZE_17 = 6, SIZE_129 = 13, SIZE_4096 = 22 };
 /* The levels of the factors whose levels are not numbers. */
 enum {
     BY_MALLOC,
@@ -47,8 +44,7 @@ enum {
     SHRUNK,
     SHRUNK_STEPWISE,
     RESIZED_AND_BACK,
-    FROM_EMPTY,
-    LEAP
+    FROM_EMPTY
 };
 enum {
     FRESH,
@@ -63,14 +59,12 @@ enum {
 };
 enum { LIFO, FIFO, RANDOM_ORDER, EVERY_OTHER, ALL_BUT_ONE, NO_FREE };
 enum { AS_MADE, RESIZED_FEW, RESIZED_256, RESIZED_1000, RESIZED_65536 };
-enum { ANYWHERE, CLASS_EDGE, PAGE_EDGE };
 enum { ONE_SIZE, ANY_SIZE, EACH_IN_TURN };
 enum { PATTERN, ZEROS, MARKS, POINTERS, HEADERS };
 enum {
     NO_PRESSURE,
     ERRNO_SET,
     REFUSED_BEFORE,
-    PAGES_OUT,
     PAGES_LOCKED,
     REQUEST_REFUSED,
     ADDRESS_LIMIT,

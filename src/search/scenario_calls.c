@@ -39,47 +39,19 @@ static size_t number_in(const struct row *row, enum factor factor)
     }
 }
 
-/* The index-th size beside 5, 6, 7 or 8 times the power of two near `size`: one byte less, at the
- * edge, one byte more, or a little above. */
-static size_t beside_class_edge(const struct row *row, size_t size, size_t index)
-{
-    enum { EDGES = 4, PLACES = 4, BEYOND = 256 };
-    size_t power = 1, place = index % PLACES;
-    while (power <= size / 8)
-        power *= 2;
-    return power * (5 + index / PLACES % EDGES) - 1 +
-           (place + 1 < PLACES ? place : below(row, BEYOND));
-}
-
-/* The last byte of the block that begins after a header is beside the edge of a page. */
-static size_t beside_page_edge(const struct row *row, size_t size)
-{
-    enum { PAGE = 4096, WORD = 8, MOST_WORDS = 10 };
-    return (size + PAGE - 1) / PAGE * PAGE + 1 - WORD * below(row, MOST_WORDS + 1);
-}
-
-/* The size, or that of the row if it is not in the level. */
-static size_t within(const struct row *row, size_t size)
-{
-    const struct factor_level *level = scenario_level(row->scenario, FACTOR_SIZE);
-    return size >= level->low && size <= level->high ? size : row->size;
-}
-
-/* As number_in, or beside an edge inside the level: of the row's kind, or of the handler's own size
- * classes. */
+/* As number_in, or beside an edge of the handler's own size classes inside the level. */
 static size_t size_in(const struct row *row)
 {
     const struct factor_level *level = scenario_level(row->scenario, FACTOR_SIZE);
     if (row->writer->size_count > 0)
         return row->writer->sizes[below(row, row->writer->size_count)];
-    size_t size = number_in(row, FACTOR_SIZE);
-    size_t edge =
-        is_at(row, FACTOR_EDGE, CLASS_EDGE)  ? beside_class_edge(row, size, below(row, 64))
-        : is_at(row, FACTOR_EDGE, PAGE_EDGE) ? beside_page_edge(row, size)
-        : below(row, 2) == 0
-            ? size_dict_edge_from(row->writer->size_dict, &row->writer->random, (size_t)level->low)
-            : size;
-    return edge >= level->low && edge <= level->high ? edge : size;
+    if (below(row, 2) == 0) {
+        size_t edge =
+            size_dict_edge_from(row->writer->size_dict, &row->writer->random, (size_t)level->low);
+        if (edge >= level->low && edge <= level->high)
+            return edge;
+    }
+    return number_in(row, FACTOR_SIZE);
 }
 
 /* Mostly the size of the row, as blocks of one size meet each other's memory. */
@@ -136,15 +108,13 @@ static void resize_stepwise(const struct row *row, uint32_t slot, size_t from, s
 /* A larger size: by a little, by a half, by a multiple. */
 static size_t larger(const struct row *row, size_t size)
 {
-    switch (below(row, 5)) {
+    switch (below(row, 4)) {
     case 0:
         return size + 1 + below(row, 64);
     case 1:
         return size + size / 2 + 1;
     case 2:
         return 2 * size + 1;
-    case 3:
-        return size + 1 + below(row, 7 * size + 1);
     default:
         return size * (2 + below(row, 7)) + below(row, 16);
     }
@@ -189,7 +159,6 @@ static uint32_t make_by_calloc(const struct row *row, size_t size, unsigned leve
 
 static uint32_t make(const struct row *row, size_t size, size_t use)
 {
-    enum { MOST_LEAPING = 5000 };
     struct writer *writer = row->writer;
     unsigned level = row->scenario->level[FACTOR_MADE_BY];
     uint32_t slot;
@@ -225,11 +194,6 @@ static uint32_t make(const struct row *row, size_t size, size_t use)
             resize(row, slot, below(row, 2) == 0 ? smaller(row, size) : larger(row, size), use);
             resize(row, slot, size, use);
         }
-        return slot;
-    case LEAP:
-        slot = write_malloc(writer, 1 + below(row, MOST_LEAPING));
-        if (slot != NO_SLOT)
-            resize(row, slot, size, use);
         return slot;
     case FROM_EMPTY:
         slot = below(row, 2) == 0 ? write_malloc(writer, 0) : calloc_nothing(row);
@@ -489,8 +453,6 @@ static void begin_pressure(const struct row *row)
         row->writer->error = errors[below(row, sizeof errors)];
     else if (is_at(row, FACTOR_PRESSURE, REFUSED_BEFORE))
         ask_for_the_impossible(row);
-    else if (is_at(row, FACTOR_PRESSURE, PAGES_OUT))
-        write_other(row->writer, STEP_PAGE_OUT, 1, 0);
     else if (row->scenario->level[FACTOR_PRESSURE] >= ADDRESS_LIMIT)
         write_other(row->writer, STEP_LIMIT, (size_t)PAGE << below(row, LOG2), 0);
     else if (is_at(row, FACTOR_PRESSURE, REQUEST_REFUSED))
@@ -504,9 +466,7 @@ static void begin_pressure(const struct row *row)
 static void end_pressure(const struct row *row)
 {
     row->writer->error = 0;
-    if (is_at(row, FACTOR_PRESSURE, PAGES_OUT))
-        write_other(row->writer, STEP_PAGE_OUT, 0, 0);
-    else if (row->scenario->level[FACTOR_PRESSURE] >= ADDRESS_LIMIT)
+    if (row->scenario->level[FACTOR_PRESSURE] >= ADDRESS_LIMIT)
         write_other(row->writer, STEP_LIMIT, 0, 0);
     else if (is_at(row, FACTOR_PRESSURE, REQUEST_REFUSED))
         write_other(row->writer, STEP_REFUSE, 0, 0);
@@ -544,10 +504,8 @@ static struct batch make_batch(const struct row *row)
 
 static void free_batch(const struct row *row, struct batch batch)
 {
-    enum { MOST_AGAIN = 20000, MOST_RESIZED = 4096, FEW = 16 };
     struct writer *writer = row->writer;
     size_t count = batch.count, kept = below(row, count + 1), stride = 1;
-    bool resizes = below(row, 2) == 0;
     if (batch.first == NO_SLOT || is_at(row, FACTOR_FREE_ORDER, NO_FREE))
         return;
     step_as(row, FREER, 0);
@@ -566,10 +524,6 @@ static void free_batch(const struct row *row, struct batch batch)
                    : is_at(row, FACTOR_FREE_ORDER, EVERY_OTHER)
                        ? (2 * i + (2 * i >= count && count % 2 == 0)) % count
                        : i * stride % count;
-        if (resizes && i % (count / FEW + 1) == 0) /* what is known of it must not have gone */
-            write_realloc(writer, batch.first + (uint32_t)k, 1 + below(row, MOST_RESIZED));
-        if (i == count / 2 && count < MOST_AGAIN) /* places that are free, and no others, come */
-            write_batch(writer, row->size, count / 2 + 1, false);
         if (!is_at(row, FACTOR_FREE_ORDER, ALL_BUT_ONE) || k != kept)
             write_free(writer, batch.first + (uint32_t)k);
     }
@@ -593,8 +547,6 @@ static size_t size_of_use(const struct row *row, size_t use)
     const struct factor_level *level = scenario_level(row->scenario, FACTOR_SIZE);
     switch (row->scenario->level[FACTOR_SIZES]) {
     case EACH_IN_TURN:
-        if (is_at(row, FACTOR_EDGE, CLASS_EDGE))
-            return within(row, beside_class_edge(row, row->size, row->size + use));
         return level->low + (row->size - level->low + use) % (level->high - level->low + 1);
     case ANY_SIZE:
         return size_in(row);
@@ -632,24 +584,18 @@ static void churn(const struct row *row, size_t count)
 }
 
 /* Between its size and others, and at last to its own.  Another block is written to the place that
- * it left, as a place that comes back still has what was in it, and is live when the next size
- * comes. */
+ * it left, as a place that comes back still has what was in it. */
 static void resize_back_and_forth(const struct row *row, uint32_t slot, size_t size, size_t use)
 {
     size_t other = size;
-    uint32_t there = NO_SLOT;
     for (size_t left = number_in(row, FACTOR_RESIZES); left > 0; left--) {
         if (other == size || below(row, 8) == 0)
             other = below(row, 2) == 0 ? larger(row, size) : smaller(row, size);
         resize(row, slot, left % 2 == 0 ? other : size, use);
+        uint32_t there = write_malloc(row->writer, left % 2 == 0 ? size : other);
         if (there != NO_SLOT)
             write_free(row->writer, there);
-        there = write_malloc(row->writer, below(row, 2) == 0 ? smaller(row, size)
-                                          : left % 2 == 0    ? size
-                                                             : other);
     }
-    if (there != NO_SLOT)
-        write_free(row->writer, there);
 }
 
 /* Blocks come, are filled, and go, in rounds of a few.  A thread has a round to itself, as it takes

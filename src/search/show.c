@@ -71,9 +71,6 @@ const char *show_step(const struct step *step)
         return "the getter is asked again";
     case STEP_LOCK:
         return "the pages of a block are locked into memory";
-    case STEP_PAGE_OUT:
-        return step->first == 0 ? "pages stay in memory"
-                                : "the kernel takes pages away after each realloc";
     case STEP_REFUSE:
         return step->first == 0 ? "no request is refused"
                : step->second == REFUSE_ADVICE

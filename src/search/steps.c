@@ -11,7 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/interval_map.h"
 #include "search/execute.h"
 
@@ -126,19 +125,6 @@ static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t e
     return made(e, slot, STEP_CALLOC, p, size);
 }
 
-enum { PAGED_OUT = 1 << 16 }; /* the least size */
-
-/* As the kernel does where memory is short: what was given to MADV_FREE is zero then.  Of a large
- * block only the end is taken, which it may share with what it lost. */
-static void page_out(unsigned char *p, size_t size)
-{
-    enum { ADVICE = 21 /* MADV_PAGEOUT, of Linux 5.4 */, MOST = 1 << 21 };
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)p + size;
-    uintptr_t from = (end - (size < MOST ? size : MOST) + page - 1) & ~(page - 1);
-    if (from < end)
-        madvise((void *)from, end - from, ADVICE);
-}
-
 static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
 {
     const PyDataMemAllocator *a = e->allocator;
@@ -154,8 +140,6 @@ static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
     may_touch(e, old);
     void *p = a->realloc(a->ctx, before, size);
     may_touch(e, 0);
-    if (p != NULL && e->pages_out && size >= PAGED_OUT)
-        page_out(p, size);
     note(e, STEP_FREE, size, (uintptr_t)before, p);
     if (p != NULL) {
         count_huge(e, size, old);
@@ -392,9 +376,6 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
         if (e->heap.block[slot].p != NULL)
             mlock(e->heap.block[slot].p, e->heap.block[slot].size);
         return true;
-    case STEP_PAGE_OUT:
-        e->pages_out = step->first != 0;
-        return true;
     case STEP_REFUSE:
         refuse(e, step);
         return true;
@@ -420,11 +401,7 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
 
 bool steps_do(struct executing *e, const struct step *step)
 {
-    enum { OFTEN = 4096 }; /* calls; then the time is looked at */
     for (uint32_t i = 0; i < step->times; i++) {
-        if (i % OFTEN == OFTEN - 1 && e->options->until != UINT64_MAX &&
-            clock_now() > e->options->until)
-            return true;
         if (step->error != 0)
             errno = step->error;
         if (!do_once(e, step, step->block + i))

@@ -14,7 +14,7 @@
 #include "base/step.h"
 #include "search/size_dict.h"
 
-enum { MOST_SLOTS = 1 << 19 };
+enum { MOST_SLOTS = 1 << 18 };
 
 /* What free is told: the true size; in half of the calls a wrong size that NumPy is known to pass,
  * or any size; the true size, and in half of the calls NULL, too. */

@@ -106,8 +106,8 @@ PROPERTY(calloc_zeroed,
     check_scenarios(ONE_ROW, &many);
     reuse_without_threads(); /* before there is one, whose stack libc would keep */
     check_scenarios_in_thread(20000, &any);
-    check_scenarios(60000, &any);
-    check_scenarios(30000, &locked);
+    check_scenarios(40000, &any);
+    check_scenarios(20000, &locked);
     check_edges_zero(&by_calloc, 65536);
     check_large_zero(&by_calloc);
     check_edges_zero_when_reused(&by_calloc);

@@ -85,6 +85,7 @@ PROPERTY(env_quiet,
     calls_watch(STATE_OUTPUT);
     use_ordinarily();
     use_large_blocks();
+    calls_watch(0);
 }
 
 PROPERTY(env_descriptors,

@@ -258,7 +258,7 @@ PROPERTY(malloc_disjoint,
     check_page_runs_disjoint();
     check_large_disjoint(&by_malloc, is_instrumented() ? 6 : LARGE);
     check_scenarios(10000, &left);
-    check_scenarios(50000, &any);
+    check_scenarios(35000, &any);
     check_scenarios(ONE_ROW, &many_live);
 }
 

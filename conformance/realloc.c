@@ -71,8 +71,8 @@ PROPERTY(realloc_keeps_contents,
         .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_4096),
                   [FACTOR_RESIZES] = FROM_TO(RESIZED_256, RESIZED_1000),
                   [FACTOR_REPETITION] = FROM_TO(0, 1)}};
-    check_scenarios(50000, &resized);
-    check_scenarios(40000, &often);
+    check_scenarios(35000, &resized);
+    check_scenarios(25000, &often);
     check_edges_realloc();
     check_large_realloc();
     check_large_shrink();

@@ -196,7 +196,7 @@ PROPERTY(scenarios_large_blocks,
         .level = {[FACTOR_PRESSURE] = FROM_TO(NO_PRESSURE, PAGES_LOCKED),
                   [FACTOR_REPETITION] = FROM_TO(0, 1),
                   [FACTOR_LIVE_BLOCKS] = FROM_TO(0, 2)}};
-    check(&recorded, 100000, &limits, NULL);
+    check(&recorded, 60000, &limits, NULL);
 }
 
 PROPERTY(scenarios_threads,
@@ -231,7 +231,7 @@ PROPERTY(scenarios_processes,
                                            .forks = true,
                                            .level[FACTOR_PROCESS] =
                                                FROM_TO(FORK_IN_TURNS, AT_EXIT)};
-    check(&recorded, 100000, &limits, NULL);
+    check(&recorded, 60000, &limits, NULL);
 }
 
 PROPERTY(scenarios_pressure,
@@ -248,5 +248,5 @@ PROPERTY(scenarios_pressure,
                                            .address_limits = !is_instrumented(),
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(ERRNO_SET, ADDRESS_LIMIT)};
-    check(&recorded, 100000, &limits, NULL);
+    check(&recorded, 60000, &limits, NULL);
 }

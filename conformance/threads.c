@@ -242,11 +242,11 @@ static void call_with_gil(void *unused)
 
 static void resize_without_gil(void *unused)
 {
-    const struct scenario_limits limits = {.least_size = 8 << 20,
-                                           .most_size = 16 << 20,
-                                           .most_bytes = 64 << 20,
-                                           .level = {[FACTOR_MADE_BY] = FROM_TO(GROWN, GROWN),
-                                                     [FACTOR_REPETITION] = FROM_TO(0, 1)}};
+    const struct scenario_limits limits = {
+        .least_size = 8 << 20,
+        .most_size = 16 << 20,
+        .most_bytes = 64 << 20,
+        .level = {[FACTOR_MADE_BY] = FROM_TO(GROWN, GROWN), [FACTOR_REPETITION] = FROM_TO(0, 1)}};
     (void)unused;
     check_scenarios(50000, &limits);
     is_over = true;

@@ -253,7 +253,7 @@ bool characterize(const struct trial *trial, const struct found_row *row, double
                                              .strict = row->rule == HEAP_KEEPS_ERRNO};
         is_shown = shows_each_time(&c);
     }
-    for (enum factor factor = FACTORS; is_shown && factor-- > FACTOR_SIZE + 1;)
+    for (enum factor factor = FACTORS - 1; is_shown && factor > FACTOR_SIZE; factor--)
         simplify(&c, factor);
     is_shown = is_shown && !is_over(&c);
     for (enum factor factor = 0; is_shown && factor < FACTORS; factor++)

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "harness/breakpoint.h"
 #include "harness/harness.h"
 #include "harness/interpose.h"
 #include "harness/test_process.h"
@@ -97,14 +98,18 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
                             (size_t)result.rows, 100 * result.cost / options.cost);
         return;
     }
+    char stopped[128] = "";
+    if (result.found.scenario.level[FACTOR_THREADS] == STOPPED_INSIDE && breakpoint_where() != 0)
+        snprintf(stopped, sizeof stopped, "; one was stopped at %s",
+                 breakpoint_name(breakpoint_where()));
     bool is_call = result.step.kind <= STEP_FREE && !result.at_end;
     if (result.violation.rule == HEAP_ZEROED) /* so that all that met it have one cause */
         suspect_not_zero(result.step.first, result.step.second);
     fail_for(owner != NULL ? owner : property_of_rule(result.violation.rule),
-             is_call ? &result.step : NULL, "%s: %s%s%s; row %zu of %s: %s",
+             is_call ? &result.step : NULL, "%s: %s%s%s%s; row %zu of %s: %s",
              result.at_end ? "when all live blocks were checked" : show_step(&result.step),
              result.violation.seen, result.violation.history[0] != '\0' ? "; " : "",
-             result.violation.history, (size_t)result.rows, property->id,
+             result.violation.history, stopped, (size_t)result.rows, property->id,
              scenario_words(&result.found.scenario, words, sizeof words));
 }
 

@@ -358,46 +358,27 @@ static void note_next(struct step *call, enum step_kind kind, const void *p)
     atomic_signal_fence(memory_order_seq_cst);
 }
 
-static size_t make_and_free(enum step_kind maker, size_t size, size_t pairs, void **dirty)
+size_t subject_malloc_and_free(size_t size, size_t pairs)
 {
     const PyDataMemAllocator *a = &test_process.subject.handler->allocator;
-    bool zeroed = maker == STEP_CALLOC;
     struct bounds bounds = bounds_now();
     struct frame frame;
     size_t done = 0;
-    struct step call = {(uint8_t)maker, .first = size, .second = zeroed}, pair = call;
-    pair.kind = zeroed ? STEP_CALLOC_FREE : STEP_MALLOC_FREE;
+    struct step call = {STEP_MALLOC, .first = size}, pair = {STEP_MALLOC_FREE, .first = size};
     struct logged *logged = call_log_begin(pair, 0);
     call_log_expect(logged, pairs);
-    call_begin(&frame, call, a->free == NULL ? NULL : zeroed ? CODE(a->calloc) : CODE(a->malloc));
+    call_begin(&frame, call, a->free == NULL ? NULL : CODE(a->malloc));
     for (; done < pairs && !is_past(&bounds, done); done++) {
-        note_next(frame.call, maker, NULL);
-        unsigned char *p = zeroed ? a->calloc(a->ctx, size, 1) : a->malloc(a->ctx, size);
+        note_next(frame.call, STEP_MALLOC, NULL);
+        unsigned char *p = a->malloc(a->ctx, size);
         if (p == NULL)
             break;
-        if (zeroed && (p[0] != 0 || memcmp(p, p + 1, size - 1) != 0)) {
-            *dirty = p;
-            break;
-        }
-        if (zeroed)
-            memset(p, 0xff, size);
         note_next(frame.call, STEP_FREE, p);
         a->free(a->ctx, p, size);
     }
     call_end(&frame);
     call_log_end(logged, NULL, done + 1);
     return done;
-}
-
-size_t subject_malloc_and_free(size_t size, size_t pairs)
-{
-    return make_and_free(STEP_MALLOC, size, pairs, NULL);
-}
-
-size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty)
-{
-    *dirty = NULL;
-    return make_and_free(STEP_CALLOC, size, pairs, dirty);
 }
 
 size_t subject_malloc_many(void **blocks, size_t count, size_t size)

@@ -40,10 +40,8 @@ static inline void give_back(void *p, size_t size)
 void suspect_not_zero(size_t nelem, size_t elsize);
 
 /* Many calls at low cost, recorded as one.  They end early after 0.3 s or 64 MiB more memory, and
- * return the number of calls or pairs.  Before each free a calloc'ed block is filled with ones; if
- * calloc returns memory that is not zero, *dirty receives the block, live, else NULL. */
+ * return the number of calls or pairs. */
 size_t subject_malloc_and_free(size_t size, size_t pairs);
-size_t subject_calloc_and_free(size_t size, size_t pairs, void **dirty);
 size_t subject_malloc_many(void **blocks, size_t count, size_t size);
 void subject_free_many(void **blocks, size_t count, size_t size); /* skips NULL */
 

@@ -28,11 +28,6 @@ struct random *rng(void)
     return &test_process.random;
 }
 
-uint64_t run_seed(void)
-{
-    return test_process.setup.seed;
-}
-
 double hang_limit(void)
 {
     static const double without_limit = 3;

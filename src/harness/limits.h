@@ -11,9 +11,8 @@
 
 #include "base/random.h"
 
-/* The property's own stream of random numbers, and the seed of the run. */
+/* The property's own stream of random numbers. */
 struct random *rng(void);
-uint64_t run_seed(void);
 
 /* SKIPs if `bytes` of touched memory are more than half of what the address-space limit, the free
  * memory or the control group allows. */

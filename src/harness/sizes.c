@@ -53,19 +53,3 @@ size_t size_after(size_t size)
         consider(edge, size, &best);
     return best == SIZE_MAX ? 0 : best;
 }
-
-static const size_t classes[] = {
-    1,    2,    3,    7,    8,    9,    15,   16,    17,    24,     31,     32,     33,   48,
-    63,   64,   65,   100,  127,  128,  129,  255,   256,   257,    511,    513,    1000, 1023,
-    1025, 2048, 4095, 4096, 4097, 8191, 8193, 65535, 65537, 131071, 131073, 262145,
-};
-enum { CLASSES = sizeof classes / sizeof *classes };
-
-bool size_pair(size_t index, size_t *old, size_t *new)
-{
-    if (index >= (size_t)CLASSES * CLASSES)
-        return false;
-    *old = classes[index / CLASSES];
-    *new = classes[index % CLASSES];
-    return true;
-}

@@ -5,7 +5,6 @@
 #ifndef CONFORM_SIZES_H
 #define CONFORM_SIZES_H
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/size_bits.h"
@@ -20,10 +19,5 @@ size_t size_after(size_t size);
 #define for_each_edge(size, most)                                                                  \
     for (size_t size = edge_after(4096); size != 0 && size <= (most); size = edge_after(size))
 size_t edge_after(size_t size);
-
-/* Every ordered pair of about forty size classes from 1 byte to 256 KiB. */
-#define for_each_size_pair(old, new)                                                               \
-    for (size_t pair_ = 0, old, new; size_pair(pair_, &old, &new); pair_++)
-bool size_pair(size_t index, size_t *old, size_t *new);
 
 #endif

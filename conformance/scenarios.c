@@ -13,6 +13,7 @@
 #include "harness/interpose.h"
 #include "harness/test_process.h"
 #include "harness/threads.h"
+#include "python/python.h"
 #include "search/show.h"
 
 GROUP(scenarios, 18,
@@ -21,8 +22,9 @@ GROUP(scenarios, 18,
 
 /* The processor time that a slow handler may take is several times that of a fast one. */
 static const double seconds_per_cost = 4e-6, least_seconds = 0.1, of_one_row = 0.5;
-enum { LEAST_PERCENT = 2 };      /* of the cost, below which a property is INCOMPLETE */
-enum { COST_INSTRUMENTED = 40 }; /* a call takes that many times as long under valgrind */
+enum { LEAST_PERCENT = 2 }; /* of the cost, below which a property is INCOMPLETE */
+/* A call takes that many times as long under valgrind; and what is run there at least. */
+enum { COST_INSTRUMENTED = 40, LEAST_INSTRUMENTED = 2000 };
 
 /* The recorded calls alone: the heap model looks at zeros, and at the handler's own struct. */
 static void *call_malloc(void *ctx, size_t size)
@@ -67,7 +69,8 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         .alignment = subject_claims().alignment,
         .watched = subject_handler(),
         .random = {random_next(rng())},
-        .cost = is_instrumented() ? cost / COST_INSTRUMENTED : cost,
+        .cost =
+            is_instrumented() ? MIN(cost, MAX(cost / COST_INSTRUMENTED, LEAST_INSTRUMENTED)) : cost,
         .seconds = cost <= ONE_ROW ? of_one_row : MAX(seconds_per_cost * cost, least_seconds),
         .refuse = interpose_works() ? interpose_refuse_watched : NULL,
         .jump = interpose_works() ? clock_jump : NULL,
@@ -81,8 +84,13 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     options.longest = MAX(8 * options.seconds, time_limit() / 16);
     options.least_cost = options.cost * LEAST_PERCENT / 100;
     if (is_instrumented() && cost <= ONE_ROW)
-        return; /* a hundred thousand calls */
+        return;                                          /* a hundred thousand calls */
+    bool releases = limits->threads && python_has_gil(); /* as in_threads() does */
+    if (releases)
+        python_release();
     rows_run(handler, &options, &result);
+    if (releases)
+        python_acquire();
     bool at_once = result.found.scenario.level[FACTOR_THREADS] >= STOPPED_INSIDE;
     record_rows(&coverage.counts, at_once ? NULL : &result.found, sizeof result.found);
     if (result.state == EXECUTION_NO_MEMORY) {

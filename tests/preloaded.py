@@ -46,6 +46,8 @@ ALLOCATOR = r"""
 enum { HEAD = 4096 };
 void *memalign(size_t alignment, size_t size)
 {
+    if (size > (size_t)-1 / 2)
+        return 0;
     size_t *p = mmap(0, HEAD + size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED || alignment > HEAD)
         return 0;

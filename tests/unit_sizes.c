@@ -62,25 +62,6 @@ START_TEST(sizes_beside_powers_of_two)
 }
 END_TEST
 
-/* Each of the classes stands once with each other and with itself. */
-START_TEST(pairs_are_a_whole_matrix)
-{
-    size_t count = 0, same = 0, grown = 0, largest = 0;
-    for_each_size_pair (old, new) {
-        ck_assert_uint_gt(old, 0);
-        ck_assert_uint_gt(new, 0);
-        same += old == new;
-        grown += old < new;
-        largest = new > largest ? new : largest;
-        count++;
-    }
-    ck_assert_uint_ge(same, 40);
-    ck_assert_uint_eq(count, same * same);
-    ck_assert_uint_eq(grown, same * (same - 1) / 2);
-    ck_assert_uint_gt(largest, 256 << 10);
-}
-END_TEST
-
 TCase *case_sizes(void)
 {
     TCase *tcase = tcase_create("sizes");
@@ -88,6 +69,5 @@ TCase *case_sizes(void)
     tcase_add_test(tcase, sizes_to_4096_one_by_one);
     tcase_add_test(tcase, sizes_at_the_edges_of_classes);
     tcase_add_test(tcase, sizes_beside_powers_of_two);
-    tcase_add_test(tcase, pairs_are_a_whole_matrix);
     return tcase;
 }

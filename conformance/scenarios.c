@@ -21,7 +21,8 @@ GROUP(scenarios, 18,
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 18});
 
 /* The processor time that a slow handler may take is several times that of a fast one. */
-static const double seconds_per_cost = 4e-6, least_seconds = 0.1, of_one_row = 0.5;
+static const double seconds_per_cost = 4e-6, least_seconds = 0.1, of_one_row = 0.5,
+                    of_rows_instrumented = 2;
 enum { LEAST_PERCENT = 2 }; /* of the cost, below which a property is INCOMPLETE */
 /* A call takes that many times as long under valgrind; and what is run there at least. */
 enum { COST_INSTRUMENTED = 40, LEAST_INSTRUMENTED = 2000 };
@@ -71,7 +72,9 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         .random = {random_next(rng())},
         .cost =
             is_instrumented() ? MIN(cost, MAX(cost / COST_INSTRUMENTED, LEAST_INSTRUMENTED)) : cost,
-        .seconds = cost <= ONE_ROW ? of_one_row : MAX(seconds_per_cost * cost, least_seconds),
+        .seconds = is_instrumented() ? of_rows_instrumented
+                   : cost <= ONE_ROW ? of_one_row
+                                     : MAX(seconds_per_cost * cost, least_seconds),
         .refuse = interpose_works() ? interpose_refuse_watched : NULL,
         .jump = interpose_works() ? clock_jump : NULL,
         .limits = *limits,

@@ -36,13 +36,13 @@ FUNCTION(malloc, mirror)
     if (fd < 0)
         return mapped_malloc(ctx, size);
     char *map = map_pages(2 * half);
-    for (int i = 0; i < 2; i++) {
-        if (ftruncate(fd, (off_t)half) != 0 || mmap(map + i * half, half, PROT_READ | PROT_WRITE,
-                                                    MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED)
-            abort();
-    }
+    bool is_mapped = map != NULL;
+    for (int i = 0; i < 2 && is_mapped; i++)
+        is_mapped =
+            ftruncate(fd, (off_t)half) == 0 && mmap(map + i * half, half, PROT_READ | PROT_WRITE,
+                                                    MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED;
     close(fd);
-    return mapped_finish(map, 2 * half, size);
+    return is_mapped ? mapped_finish(map, 2 * half, size) : NULL;
 }
 #define mirror_free mapped_free
 DERIVE_REALLOC(mirror, base_size);

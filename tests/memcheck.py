@@ -53,7 +53,7 @@ static void *r(void *c, void *p, size_t n)
     (void)c;
     if (q && calls++ == 0 && gettid() != getpid())
         q[n] = 0;
-    if (p == NULL && n > 10000)
+    if (p == NULL && n > 1 << 20)
         *(char *)16 = 1;
     if (q && p && n == 5 << 10) {
         char *fresh = malloc(10);

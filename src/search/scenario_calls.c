@@ -87,10 +87,16 @@ static void step_as(const struct row *row, enum role role, size_t use)
 
 static size_t an_impossible_size(const struct row *row);
 
+/* NumPy never asks realloc for 0 bytes.  A function, as MAX would draw twice. */
+static size_t at_least_one(size_t size)
+{
+    return size > 0 ? size : 1;
+}
+
 static void resize(const struct row *row, uint32_t slot, size_t size, size_t use)
 {
     step_as(row, RESIZER, use);
-    write_realloc(row->writer, slot, MAX(size, 1)); /* NumPy never asks for 0 bytes here */
+    write_realloc(row->writer, slot, at_least_one(size));
     if (is_at(row, FACTOR_PRESSURE, REFUSED_BEFORE) && below(row, 4) == 0)
         write_refused_realloc(row->writer, slot, an_impossible_size(row));
 }
@@ -116,23 +122,24 @@ static size_t larger(const struct row *row, size_t size)
     case 2:
         return 2 * size + 1;
     default:
-        return size * (2 + below(row, 7)) + below(row, 16);
+        return at_least_one(size * (2 + below(row, 7)) + below(row, 16));
     }
 }
 
 static size_t smaller(const struct row *row, size_t size)
 {
+    size_t less = 1 + below(row, 64), little = 1 + below(row, 16);
     switch (below(row, 5)) {
     case 0:
-        return MAX(size - MIN(size, 1 + below(row, 64)), (size_t)1);
+        return at_least_one(size - MIN(size, less));
     case 3:
-        return MIN(size, 1 + below(row, 16));
+        return at_least_one(MIN(size, little));
     case 1:
         return size / 2 + 1;
     case 2:
         return 1 + below(row, size / 8 + 1);
     default:
-        return 1 + below(row, MAX(size, (size_t)1));
+        return 1 + below(row, at_least_one(size));
     }
 }
 
@@ -284,7 +291,8 @@ static void merge_neighbors(const struct row *row)
     write_free(writer, slots[gone]);
     if (below(row, 2) == 0)
         write_realloc(writer, slots[gone - 1],
-                      below(row, 2) == 0 ? 2 * part : part + 1 + below(row, part + 32));
+                      below(row, 2) == 0 ? at_least_one(2 * part)
+                                         : part + 1 + below(row, part + 32));
     if (below(row, 2) == 0)
         write_free(writer, slots[gone + 1]);
     if (below(row, 2) == 0)
@@ -401,10 +409,9 @@ static void refuse_to_resize(const struct row *row, uint32_t slot)
     write_refused_realloc(row->writer, slot, an_impossible_size(row));
     if (below(row, 2) == 0)
         write_realloc(row->writer, slot,
-                      MAX(below(row, 2) == 0   ? size
-                          : below(row, 2) == 0 ? larger(row, size)
-                                               : smaller(row, size),
-                          1));
+                      at_least_one(below(row, 2) == 0   ? size
+                                   : below(row, 2) == 0 ? larger(row, size)
+                                                        : smaller(row, size)));
 }
 
 /* In half of the cases a small block was freed right before, which may be returned again. */

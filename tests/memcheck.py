@@ -184,7 +184,8 @@ def errors(tap):
         held = told[name][0] == verdict and re.search(message, told[name][1])
         tap.point(held, "%s is attributed to %s" % (what, name), told[name])
     # valgrind 3.24 ends a process that asks calloc for nearly all there is, also with libc's.
-    tap.point(told["calloc.overflow"][0] in ("PASS", "SKIP"), "valgrind's calloc is not the handler's",
+    tap.point(told["calloc.overflow"][0] in ("PASS", "SKIP"),
+              "valgrind's calloc is not the handler's",
               told["calloc.overflow"])
     tap.point(result.code == NOT_CONFORMANT and not left, "errors are not conformant", result)
     tap.point(re.search(r"Invalid write of size 1 at m \(errs.c:\d+\)", re.sub(r"\s+", " ",

@@ -69,6 +69,7 @@ PROPERTY(realloc_keeps_contents,
         .most_size = 4096,
         .most_bytes = 1 << 20,
         .level = {[FACTOR_SIZE] = FROM_TO(SIZE_17, SIZE_4096),
+                  [FACTOR_MADE_BY] = FROM_TO(BY_MALLOC, BY_CALLOC_N_K),
                   [FACTOR_RESIZES] = FROM_TO(RESIZED_256, RESIZED_1000),
                   [FACTOR_REPETITION] = FROM_TO(0, 1)}};
     check_scenarios(35000, &resized);

@@ -7,6 +7,7 @@
 #include "scenarios.h"
 
 #include <pthread.h>
+#include <signal.h>
 
 #include "harness/breakpoint.h"
 #include "harness/harness.h"
@@ -77,6 +78,8 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
                                      : MAX(seconds_per_cost * cost, least_seconds),
         .refuse = interpose_works() ? interpose_refuse_watched : NULL,
         .jump = interpose_works() ? clock_jump : NULL,
+        .around =
+            limits->threads || !python_has_gil() || python_uses_gil() ? NULL : python_call_with_gil,
         .limits = *limits,
     };
     static struct coverage coverage;
@@ -87,8 +90,9 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     options.longest = MAX(8 * options.seconds, time_limit() / 16);
     options.least_cost = options.cost * LEAST_PERCENT / 100;
     if (is_instrumented() && cost <= ONE_ROW)
-        return;                                          /* a hundred thousand calls */
-    bool releases = limits->threads && python_has_gil(); /* as in_threads() does */
+        return; /* a hundred thousand calls */
+    /* As in_threads() does. */
+    bool releases = python_has_gil() && (limits->threads || options.around != NULL);
     if (releases)
         python_release();
     rows_run(handler, &options, &result);
@@ -145,6 +149,26 @@ void check_scenarios_through(PyDataMem_Handler *handler, double cost,
 {
     struct scenario_limits own = of_property(limits);
     check(handler, cost, &own, NULL);
+}
+
+/* Code that blocks SIGTRAP is killed where it is stopped. */
+static void check_stopped(void *unused)
+{
+    struct scenario_limits limits = {
+        .most_size = 256,
+        .most_bytes = 16 << 20,
+        .level = {[FACTOR_THREADS] = FROM_TO(STOPPED_INSIDE, STOPPED_INSIDE),
+                  [FACTOR_REPETITION] = FROM_TO(2, 2)}};
+    (void)unused;
+    check_scenarios(250000, &limits);
+    limits.most_size = 128 << 10;
+    check_scenarios(50000, &limits);
+}
+
+void check_stopped_scenarios(void)
+{
+    if (!is_instrumented())
+        in_child_unless(SIGTRAP, check_stopped, NULL);
 }
 
 struct checking {

@@ -56,7 +56,7 @@ static struct {
     struct points *points;
     uintptr_t entry_stack; /* the stack pointer at the entry of the traced function */
     size_t steps;
-    size_t stops_behind; /* so many of them; 0: it is traced */
+    size_t stops_behind; /* that many of them */
     void (*pause)(void);
     uintptr_t where; /* it was last called */
 } state;
@@ -166,7 +166,7 @@ static bool step(greg_t *registers)
     state.aim = NOTHING;
     if (stack > state.entry_stack || ++state.steps > MOST_TRACED)
         return false; /* the call has returned, or takes too long */
-    if (is_stepped(address) && state.stops_behind != 0 && state.steps > state.stops_behind) {
+    if (is_stepped(address) && state.steps > state.stops_behind) {
         state.where = address;
         state.pause();
         return false;
@@ -267,11 +267,6 @@ void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct poin
     state.pause = pause;
     state.aim = TO_ENTRY;
     put_breakpoint(function);
-}
-
-void breakpoint_trace(uintptr_t function, struct points *points)
-{
-    breakpoint_stop_behind(function, 0, points, NULL);
 }
 
 void breakpoint_set(uintptr_t point, void (*pause)(void))

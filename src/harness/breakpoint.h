@@ -2,9 +2,9 @@
  *
  * Stops a thread at one instruction of the handler, without a debugger.
  *
- * First a call is traced in single steps (the trap flag), which collects its instructions; libc,
- * Python and this program run at full speed meanwhile.  Then a later call stops at one of them by a
- * breakpoint, which costs a thousandth of stepping there.
+ * A first call stops after a number of single steps (the trap flag), which collect its
+ * instructions; libc, Python and this program run at full speed meanwhile.  A later call stops at
+ * one of them by a breakpoint, which costs a thousandth of stepping there.
  *
  * Works on x86 Linux if /proc/self/mem can be written and no debugger is attached, for one thread
  * at a time.  Code that blocks SIGTRAP around such an instruction is killed by it, so use it only
@@ -33,13 +33,11 @@ uintptr_t breakpoint_function(const PyDataMemAllocator *a, enum step_kind functi
 /* In the thread that is to be stopped; false if that is not possible. */
 bool breakpoint_begin(void);
 
-/* The next call of `function` by this thread adds its instructions. */
-void breakpoint_trace(uintptr_t function, struct points *points);
-
 /* Calls `pause`, in a signal handler, when this thread next reaches `point`. */
 void breakpoint_set(uintptr_t point, void (*pause)(void));
 
-/* Traces the next call of `function`, and calls `pause` after that many instructions. */
+/* Steps through the next call of `function` by this thread, adds its instructions to `points`, and
+ * calls `pause` after that many of them. */
 void breakpoint_stop_behind(uintptr_t function, size_t instructions, struct points *points,
                             void (*pause)(void));
 

@@ -176,6 +176,7 @@ static void execute_list(struct rows *rows, struct rows_result *result)
         .until = rows->until,
         .refuse = rows->options->refuse,
         .jump = rows->options->jump,
+        .around = rows->options->around,
         .slots = rows->slots,
         .most_bytes = rows->options->limits.most_bytes,
     };

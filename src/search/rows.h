@@ -20,6 +20,7 @@ struct rows_options {
     double longest;    /* seconds of real time, after which the list is cut */
     void (*refuse)(size_t nth, enum refusal how); /* see struct execute_options */
     void (*jump)(unsigned seconds);
+    void (*around)(void (*body)(void *), void *data);
     struct scenario_limits limits;
     struct coverage *coverage; /* to which the rows are added */
 };

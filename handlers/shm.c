@@ -289,7 +289,17 @@ static PyDataMem_Handler handler = {
 
 NEP49_EXPORT char nep49_claims[32];
 
-/* nep49_shm.h for those who cannot include it: ctypes, say. */
+/* ---- nep49_shm.h for those who cannot include it, such as ctypes ----------------------------- */
+
+/* What shm_attach mapped here, so that the end of the process can take it from the counts. */
+struct attached {
+    struct attached *next;
+    void *data;
+    pid_t pid; /* a forked child has the mapping as well, but is not counted */
+};
+
+static struct attached *attached;
+
 NEP49_EXPORT int shm_name(const void *data, char *to, size_t room);
 int shm_name(const void *data, char *to, size_t room)
 {
@@ -299,13 +309,45 @@ int shm_name(const void *data, char *to, size_t room)
 NEP49_EXPORT void *shm_attach(const char *name, size_t *size);
 void *shm_attach(const char *name, size_t *size)
 {
-    return nep49_shm_attach(name, size);
+    void *data = nep49_shm_attach(name, size);
+    struct attached *a = data != NULL ? malloc(sizeof(*a)) : NULL;
+
+    if (a == NULL) {
+        nep49_shm_detach(data);
+        return NULL;
+    }
+    pthread_mutex_lock(&shared.lock);
+    *a = (struct attached){attached, data, getpid()};
+    attached = a;
+    pthread_mutex_unlock(&shared.lock);
+    return data;
 }
 
 NEP49_EXPORT void shm_detach(void *data);
 void shm_detach(void *data)
 {
-    nep49_shm_detach(data);
+    struct attached *a, **link = &attached;
+
+    pthread_mutex_lock(&shared.lock);
+    while ((a = *link) != NULL && a->data != data)
+        link = &a->next;
+    if (a != NULL)
+        *link = a->next;
+    pthread_mutex_unlock(&shared.lock);
+    if (a != NULL && a->pid != getpid())
+        munmap((struct nep49_shm_block *)data - 1, ((struct nep49_shm_block *)data - 1)->length);
+    else
+        nep49_shm_detach(data);
+    free(a);
+}
+
+/* Python runs no finalizer of what is still referred to at its end, as a global is. */
+__attribute__((destructor)) static void uncount_attached(void)
+{
+    for (struct attached *a = attached; a != NULL; a = a->next) {
+        if (a->pid == getpid())
+            nep49_shm_uncount((struct nep49_shm_block *)a->data - 1);
+    }
 }
 
 /* Decides once: blocks may be alive when it is called again. */

@@ -3,8 +3,8 @@
  * trace.c - which Python lines made the arrays: bytes at the peak, live, and most ever.
  *
  * NEP49_TRACE=FILE writes the report there at exit, and to FILE.svg a flame graph of the stacks
- * that held memory at the peak.  SIGUSR2 writes both at the next free.  Stacks are up to
- * NEP49_TRACE_DEPTH frames deep (default: 32).
+ * that held memory at the peak.  SIGUSR2 writes both at the next free.  With FILE - the report goes
+ * to stderr, without a graph.  Stacks are up to NEP49_TRACE_DEPTH frames deep (default: 32).
  *
  * Python's functions are looked up in the process, and called only with the GIL held.  NumPy calls
  * realloc without it while it parses text: the block then keeps its stack.  Each block has a header
@@ -455,8 +455,12 @@ static void write_reports(void)
     if (trace.output == NULL || trace.process != getpid())
         return;
     pthread_mutex_lock(&trace.lock);
-    write_file("", write_text);
-    write_file(".svg", write_svg);
+    if (strcmp(trace.output, "-") == 0) {
+        write_text(stderr);
+    } else {
+        write_file("", write_text);
+        write_file(".svg", write_svg);
+    }
     pthread_mutex_unlock(&trace.lock);
 }
 
@@ -501,8 +505,9 @@ PyDataMem_Handler *nep49_get_handler(const char **why)
         n > MOST_DEPTH)
         return nep49_refuse(why, DEPTH "='%.40s': only a number from 1 to %d is accepted", depth,
                             MOST_DEPTH);
-    int fd = output ? open(output, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
-    if (output != NULL && (fd < 0 || strlen(output) > 4000))
+    bool to_file = output != NULL && strcmp(output, "-") != 0;
+    int fd = to_file ? open(output, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
+    if (to_file && (fd < 0 || strlen(output) > 4000))
         return nep49_refuse(why, OUTPUT "='%.40s': %s", output,
                             strerror(fd < 0 ? errno : ENAMETOOLONG));
     if (fd >= 0)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The Python package nep49: what it puts in force is in force, here and nowhere else, and what will
-not do is told in one line.
+"""The Python package nep49: what it installs is active here and nowhere else, and each wrong use is
+reported in one line.
 """
 
 import json
@@ -26,9 +26,9 @@ PROGRAMS = {
     "use: in force inside, and not behind": """
 with nep49.use("aligned", alignment=4096) as handler:
     array = np.empty(10)
-    print(array.ctypes.data % 4096 == 0 and nep49.handler_of(array) == ("aligned", 1,
-          "alignment=4096", None) and handler.claims == "alignment=4096" and name() == "aligned"
-          and name() != usual and usual == "default_allocator")
+    print(array.ctypes.data % 4096 == 0 and nep49.handler_of(array) is handler
+          and handler.claims == "alignment=4096" and name() == "aligned" and nep49.current() is
+          handler and name() != usual and usual == "default_allocator")
 """,
     "use: another one inside, and the first again": """
 with nep49.use("aligned", alignment=4096):
@@ -44,9 +44,72 @@ try:
 except ValueError as error:
     print(str(error) == "arena" and name() == usual)
 """,
-    "install: from here on": """
-handler = nep49.install("cache")
-print(name() == handler.name == "cache" and nep49.load("cache") is handler)
+    "use: again, within itself, as a decorator, and a Handler in its place": """
+def thrice():
+    with one, one:
+        inside.append(name())
+    inside.append(name())
+used, inside = nep49.use("aligned", alignment=512), []
+for one in used, used.handler, nep49.arena(size="64K"):
+    for _ in range(2):
+        with one:
+            thrice()
+    inside.append(name())
+used(lambda: inside.append(name()))()
+print(inside == (["aligned"] * 4 + [usual]) * 2 + ["arena"] * 4 + [usual, "aligned"]
+      and name() == usual and repr(used) == "nep49.use('aligned', alignment=512)"
+      and repr(one) == "nep49.arena(size='64K')")
+""",
+    "use: one of it in several threads and tasks at once": """
+used, seen = nep49.use("aligned"), []
+def one():
+    with used:
+        barrier.wait()
+        seen.append(name())
+        barrier.wait()
+    seen.append(name())
+async def task(turns):
+    with used:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        seen.append(name())
+    seen.append(name())
+async def tasks():
+    await asyncio.gather(task(5), task(2))
+barrier = threading.Barrier(3)
+threads = [threading.Thread(target=one) for _ in range(3)]
+for each in threads:
+    each.start()
+for each in threads:
+    each.join()
+asyncio.run(tasks())
+print(sorted(seen) == ["aligned"] * 5 + [usual] * 5 and name() == usual)
+""",
+    "install: from here on, and what was active before": """
+before = nep49.install("cache")
+print(name() == nep49.current().name == "cache" and nep49.load("cache") is nep49.current()
+      and before.name == usual and nep49.install("arena") == nep49.load("cache")
+      and before.install().name == "arena" and name() == usual)
+""",
+    "default: NumPy's own": """
+default = nep49.load("default")
+nep49.install("cache")
+with nep49.use("default"):
+    inside = name()
+nep49.install("default")
+print(inside == name() == usual and default == nep49.current() == nep49.handler_of(np.empty(9))
+      and default.path is None and default.claims == "" and default.statistics() is None
+      and repr(default) == "<nep49.Handler default_allocator>")
+""",
+    "dir: only what is meant": """
+print(dir(nep49) == sorted([*nep49.__all__, "__version__"]) and dir(nep49.shm) == [
+    "attach", "name_of"])
+""",
+    "load: a path of any type, and a Handler": """
+import pathlib
+mine = nep49.load("./mine.so", tried=False)
+print(mine is nep49.load(handler=pathlib.Path("mine.so"), tried=False) is nep49.load(b"./mine.so")
+      is nep49.load(mine) is nep49.use(pathlib.Path("mine.so"), tried=False).handler)
 """,
     "an array outlives what it was made with": """
 with nep49.use("guard"):
@@ -78,10 +141,15 @@ with nep49.use("aligned"):
     thread.join()
 print(seen == ["aligned"])
 """,
-    "handler_of: a view has no memory of its own": """
-array = np.empty(10)
-print(nep49.handler_of(array[2:]) == (None,) * 4 and nep49.handler_of(array) == (usual, 1, None,
-      None))
+    "handler_of: a view has that of the array that owns its memory": """
+with nep49.use("cache"):
+    array = np.arange(6.)
+views = [array[2:], array.reshape(2, 3).T, np.asarray(memoryview(array)), array.view(np.matrix),
+         np.frombuffer(array), np.lib.stride_tricks.as_strided(array[1:]), array.view("u1")]
+others = [np.frombuffer(b"abc", "u1"), np.asarray(bytearray(9)),
+          np.ctypeslib.as_array((nep49.ctypes.c_int * 3)())]
+print({nep49.handler_of(each) for each in views} == {nep49.load("cache")}
+      and {nep49.handler_of(each) for each in others} == {None})
 """,
     "statistics: live blocks and bytes, the peak, and how many were made": """
 handler = nep49.load("trace")
@@ -89,7 +157,7 @@ with handler.use():
     arrays = [np.empty(1000, "u1") for _ in range(5)]
 first = handler.statistics()
 del arrays[2:]
-second = nep49.handler_of(arrays[0]).statistics
+second = nep49.handler_of(arrays[0]).statistics()
 print(first == (5, 5000, 5000, 5) and second == (2, 2000, 5000, 5))
 """,
     "statistics: None for what it does not count, and where it counts nothing": """
@@ -111,8 +179,7 @@ with warnings.catch_warnings(record=True) as said:
         gone = [np.empty(100) for _ in range(1000)]
         del gone
     quiet = len(said)
-    with nep49.arena(size="64K"):
-        stays = np.empty(100), np.empty(1 << 20)
+    with nep49.arena(size="64K"): stays = np.empty(100), np.empty(1 << 20)
     with nep49.arena(size="64K"):
         gone = np.empty(1)
         del gone
@@ -150,37 +217,103 @@ try:
 except FileNotFoundError:
     print(kept and size == 100000)
 """,
-    "shm: what has no name, and what is none": """
-def said(function, *arguments):
-    try:
-        return function(*arguments)
-    except ValueError as error:
-        return str(error)
+    "shm: whatever its dtype and shape, as a view of the whole array too": """
 with nep49.use("shm"):
-    array, small = np.zeros(100000), np.zeros(10)
-name, why = nep49.shm.name_of(array), "the array is not a shared one: "
-print(all(said(nep49.shm.name_of, each).startswith(why)
-          for each in (small, np.zeros(100000), array[8192:]))
-      and said(nep49.shm.attach, "nobody") == "'nobody' is not the name of a shared array"
-      and said(nep49.shm.attach, name, "f8", 100001) ==
-          "800000 bytes are shared by that name, and 800008 are asked for")
+    array = np.zeros((200, 100), [("a", "i4"), ("b", "f8", (2,)), ("c", "S3")])
+array["b"][3, 4] = 5
+name = nep49.shm.name_of(array)
+here = nep49.shm.attach(name, array.dtype, array.shape)
+turned = nep49.shm.attach(name, array.dtype.descr, np.array([100, 200]), order="F")
+print((here == array).all() and (turned == array.T).all() and turned["b"][4, 3, 1] == 5
+      and nep49.shm.name_of(array.reshape(-1)) == nep49.shm.name_of(array.T) == name)
 """,
-    "a handler that was loaded takes no options": """
-try:
-    nep49.use(nep49.load("aligned"), alignment=64)
-except TypeError as error:
-    print("takes no options" in str(error))
-""",
-    "an option that it has not": """
-try:
-    nep49.load("aligned", size=3)
-except TypeError as error:
-    print(str(error) == "aligned takes no size; it takes alignment")
+    "shm: the end of a process gives its mappings back": """
+import subprocess
+ends = ["", "sys.exit(3)", "1 / 0", "os.fork() or sys.exit(); os.wait(); sys.exit(int(a[0]) - 1)",
+        "f = os.fork()\\nif f == 0:\\n    del a\\nelse:\\n    os.wait(); print(a[0])"]
+gone = []
+for end in ends:
+    with nep49.use("shm"):
+        array = np.ones(100000)
+    name = nep49.shm.name_of(array)
+    there = "import os, sys, nep49; a = nep49.shm.attach(sys.argv[1], 'f8'); a[3] = 7\\n"
+    subprocess.run([sys.executable, "-c", there + end, name], stderr=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL)
+    assert array[3] == 7
+    del array
+    try:
+        nep49.shm.attach(name)
+    except FileNotFoundError:
+        gone.append(end)
+print(gone == ends)
 """,
 }
+# Each is evaluated, and its exception has this text, or begins with it if "..." is its end.
+WRONG = {
+    "handler_of([1, 2])": "TypeError: handler_of takes a numpy.ndarray, not list",
+    "handler_of(3)": "TypeError: handler_of takes a numpy.ndarray, not int",
+    "handler_of(None)": "TypeError: handler_of takes a numpy.ndarray, not NoneType",
+    "handler_of('x' * 100)": "TypeError: handler_of takes a numpy.ndarray, not str",
+    "handler_of(memoryview(b'abc'))": "TypeError: handler_of takes a numpy.ndarray, not memoryview",
+    "handler_of(np.zeros(3)[0])": "TypeError: handler_of takes a numpy.ndarray, not float64",
+    "handler_of(Series())":
+        "TypeError: handler_of takes a numpy.ndarray, not Series; call its to_numpy()",
+    "load(None)": "TypeError: a handler is a name, a path or a Handler, not NoneType",
+    "use(3)": "TypeError: a handler is a name, a path or a Handler, not int",
+    "install(object())": "TypeError: a handler is a name, a path or a Handler, not object",
+    "install(b'nowhere')": "HandlerError: there is no handler called nowhere (default, ...",
+    "load('')": "HandlerError: there is no handler called '' (default, ...",
+    "use(nep49.load('aligned'), alignment=64)":
+        "TypeError: a handler that was loaded takes no options",
+    "load('aligned', size=3)": "TypeError: aligned takes no size; it takes alignment",
+    "load('default', size=3)": "TypeError: default takes no size; it takes no options",
+    "load('aligned', alignment=3)":
+        "HandlerError: aligned: alignment=3: only a power of two from 16 to 2097152 is accepted",
+    "arena(size=None)":
+        "HandlerError: arena: size=None: only a number of bytes from 4K to 1G is accepted",
+    "load('guard', keep='x', side='y')":
+        "HandlerError: guard: side='y': only after and before are accepted",
+    "load('trace', output='/nowhere/file')":
+        "HandlerError: trace: output='/nowhere/file': No such file or directory",
+    "load('aligned', alignment='6\\0')": "ValueError: embedded null byte",
+    "[nep49.load('arena', size=4096 + 16 * i) for i in range(2000)]":
+        "HandlerError: %s/arena.so: cannot allocate memory in static TLS block; ..." % HANDLERS,
+    "use('aligned').__exit__()":
+        "RuntimeError: nep49.use('aligned') was not entered in this thread or task",
+    "use('aligned')(task)": "TypeError: task is a generator or a coroutine, whose body runs ...",
+    "shm.name_of([1])": "TypeError: name_of takes a numpy.ndarray, not list",
+    "shm.name_of(np.zeros(9, 'O'))": "TypeError: dtype object has pointers in it, ...",
+    "shm.name_of(small)": "ValueError: the array is not a shared one: ...",
+    "shm.name_of(np.zeros(100000))": "ValueError: the array is not a shared one: ...",
+    "shm.name_of(array[8192:])": "ValueError: the array is not a shared one: ...",
+    "shm.name_of(array[::2])": "ValueError: the array is not a shared one: ...",
+    "shm.attach(None)": "TypeError: name is a str that name_of returned, not NoneType",
+    "shm.attach('nobody')": "ValueError: 'nobody' is not the name of a shared array",
+    "shm.attach(name, 'O', 3)": "TypeError: dtype object has pointers in it, ...",
+    "shm.attach(name, [('a', 'O')], 3)": "TypeError: dtype [('a', 'O')] has pointers in it, ...",
+    "shm.attach(name, 'V')": "ValueError: dtype |V0 has no bytes",
+    "shm.attach(name, 'u1', (-1,))": "ValueError: shape=(-1,) has a negative length",
+    "shm.attach(name, 'u1', 3.5)": "TypeError: shape=3.5 is not an int or a sequence of ints",
+    "shm.attach(name, 'f8', 100001)":
+        "ValueError: 800000 bytes are shared by that name, and 800008 are asked for",
+}
+BEGIN_WRONG = """
+class Series:
+    to_numpy = None
+async def task():
+    pass
+with nep49.use("shm"):
+    array, small = np.zeros(100000), np.zeros(10)
+name = nep49.shm.name_of(array)
+for each in sys.argv[1:]:
+    try:
+        print(eval(each if each[0] == "[" else "nep49." + each))
+    except Exception as error:
+        print("%s: %s" % (type(error).__name__, error))
+"""
 # What is loaded, and a part of what it says.
 REFUSED = {
-    "nowhere": "there is no handler called nowhere (aligned, arena, ",
+    "nowhere": "there is no handler called nowhere (default, aligned, arena, ",
     "./nowhere.so": "cannot open shared object file",
     "./broken.so": "invalid ELF header",
     "./empty.so": "has neither nep49_handler nor nep49_get_handler",
@@ -218,10 +351,20 @@ def build():
     suite.write("broken.so", "no object at all\n" * 1000)
 
 
+def wrong(tap):
+    """One process, so that none of them crashes it or leaves anything behind."""
+    result = python("-c", BEGIN + BEGIN_WRONG, *WRONG)
+    said = result.stdout.splitlines()
+    for (what, expected), line in zip(WRONG.items(), said + [""] * len(WRONG)):
+        tap.point(line.startswith(expected[:-3]) if expected.endswith("...") else line == expected,
+                  what, line)
+    tap.point(result.code == 0 and len(said) == len(WRONG), "and nothing else", result)
+
+
 def python(*arguments, **more):
     return suite.run([suite.PYTHON, *arguments],
                      env={"PYTHONPATH": PACKAGE, "NEP49_HANDLERS": HANDLERS,
-                          "PYTHONDONTWRITEBYTECODE": "yes", **more})
+                          "PYTHONDONTWRITEBYTECODE": "yes", "XDG_CACHE_HOME": "cache", **more})
 
 
 def refused(tap):
@@ -245,20 +388,62 @@ def tried(tap):
         result = python("-c", program, *arguments, **installed)
         tap.point(result.code == 0 and part in result.stdout and result.stdout.count("\n") == 1,
                   what + ": conform tries it first", result)
+    remembered = os.listdir("cache/nep49")
+    result = python("-c", "import subprocess\nsubprocess.run = None\n" + program, "./mine.so",
+                    **installed)
+    tap.point(len(remembered) == 1 and result.stdout == "mine\n",
+              "once, if it found nothing wrong", (remembered, result))
 
 
-def script(tap):
-    with open("script.py", "w") as file:
-        file.write("import sys, numpy, nep49\n"
-                   "print(nep49.handler_of(numpy.empty(9)), sys.argv[1:], __name__)\n")
-    result = python("-m", "nep49", "--handler", "aligned", "--option", "alignment=256",
-                    "script.py", "--one", "two")
-    tap.point(result.code == 0 and result.stdout == "Made(name='aligned', version=1, claims="
-              "'alignment=256', statistics=None) ['--one', 'two'] __main__\n",
-              "python -m nep49 runs a script", result)
-    result = python("-m", "nep49", "--handler", "nowhere", "script.py")
-    tap.point(result.code == 2 and result.stderr.startswith("nep49: there is no handler called "),
-              "or says why not", result)
+# What follows --handler, the exit status, stdout and the beginning of stderr, "..." for anything.
+COMMANDS = [
+    ("aligned --option alignment=256 script.py --one -m", 0,
+     "aligned alignment=256 ['script.py', '--one', '-m'] __main__ script.py ['aligned']\n", ""),
+    ("aligned -m script -c two", 0, "aligned alignment=64 ['%s', '-c', 'two'] __main__ %s "
+     "['aligned']\n" % (("SCRIPT",) * 2), ""),
+    ("default -c import·sys,helper;print(sys.argv,__name__,helper.__name__) -x", 0,
+     "['-c', '-x'] __main__ helper\n", ""),
+    ("default sub/script.py", 1, "", "..., in <module>\n    import helper\nModuleNotFound..."),
+    ("trace -c import·numpy;a=numpy.empty(9)", 0, "", "trace: 72 bytes at the peak, 0 live, 1"),
+    ("trace --option output=report -c import·numpy;a=numpy.ones(9)", 0, "", ""),
+    ("guard over.py", -11, "", 'Fatal Python error: Seg...over.py", line 4 in f\n'),
+    ("nowhere script.py", 2, "", "nep49: there is no handler called nowhere (default, aligned, "),
+    ("aligned nowhere.py", 2, "", "nep49: nowhere.py: there is no such file\n"),
+    ("aligned --option alignment script.py", 2, "",
+     "...error: --option takes KEY=VALUE, not alignment\n"),
+    ("aligned --option alignment=3 script.py", 2, "",
+     "nep49: aligned: alignment='3': only a power of two from 16 to 2097152 is accepted\n"),
+]
+
+
+def commands(tap):
+    """python -m nep49"""
+    suite.write("helper.py", "")
+    suite.write("script.py", """
+import sys, threading
+import helper, nep49, numpy
+handler, seen = nep49.handler_of(numpy.empty(9)), []
+thread = threading.Thread(target=lambda: seen.append(nep49.current().name))
+thread.start()
+thread.join()
+print(handler.name, handler.claims, sys.argv, __name__, __file__, seen)
+""")
+    suite.write("over.py", """import ctypes, numpy
+def f():
+    array = numpy.ones(512)
+    ctypes.memset(array.ctypes.data + array.nbytes, 1, 8)
+f()
+""")
+    os.mkdir("sub")
+    suite.write("sub/script.py", "import helper")
+    here = os.path.abspath("script.py")
+    for words, code, out, error in COMMANDS:
+        result = python("-m", "nep49", "--handler",
+                        *(word.replace("·", " ") for word in words.split()))
+        form = ".*".join(re.escape(part) for part in error.split("..."))
+        tap.point(result.code == code and result.stdout == out.replace("SCRIPT", here)
+                  and re.match(form if error else "$", result.stderr, re.S),
+                  "python -m nep49 --handler " + words, result)
 
 
 def documented(tap):
@@ -277,7 +462,7 @@ def documented(tap):
 
 
 TESTS = """
-import ctypes
+import ctypes, threading, warnings
 import numpy as np
 import pytest
 import nep49
@@ -300,6 +485,24 @@ def test_writes_a_byte_behind():
 @pytest.mark.skip(reason="why not")
 def test_skipped():
     pass
+
+class Own(UserWarning):
+    def __init__(self, one, two):
+        self.cannot_be_pickled = lambda: None
+
+def test_warns():
+    warnings.warn("in a test")
+    warnings.warn(Own(1, 2))
+
+def test_thread():
+    seen = []
+    thread = threading.Thread(target=lambda: seen.append(nep49.current().name))
+    thread.start()
+    thread.join()
+    assert seen == ["guard"]
+
+def test_leaves():
+    pytest.exit("enough")
 """
 
 
@@ -315,14 +518,18 @@ def pytest_plugin(tap):
         return
     suite.write("test_it.py", TESTS)
     result = run("--nep49-handler=guard")
-    tap.point(result.code == 1 and "3 failed, 1 passed, 1 skipped in" in result.stdout
+    tap.point(result.code == 2 and "3 failed, 3 passed, 1 skipped, 2 warnings in" in result.stdout
               and re.search(r'_ test_overruns _+\nSIGSEGV under the handler guard\n'
                             r'(.*\n)+.*test_it.py", line 16 in test_overruns\n', result.stdout)
               and re.search(r'_ test_writes_a_byte_behind _+\nSIGABRT under', result.stdout)
               and "somebody wrote past its end" in result.stdout
+              and ":32: Own: (1, 2)\n" in result.stdout
+              and "Exit: enough !" in result.stdout
               and "_pytest/" not in result.stdout, "each test under guard", result)
     for words, said in ((["--nep49-handler=none"], "--nep49-handler: "),
-                        (["--nep49-option=a=b"], "--nep49-option goes with --nep49-handler")):
+                        (["--nep49-option=a=b"], "--nep49-option goes with --nep49-handler"),
+                        (["--nep49-handler=aligned", "--nep49-option=a"], "takes NAME=VALUE"),
+                        (["--nep49-handler=aligned", "--pdb"], "--pdb does not work with")):
         result = run(*words)
         tap.point(result.code == 4 and said in result.stderr, " ".join(words), result)
 
@@ -339,12 +546,12 @@ def main():
                       result)
         result = python("-c", BEGIN + "nep49.install('./mine.so')\nprint(nep49.handler_of("
                         "np.empty(9)))")
-        tap.point(result.stdout == "Made(name='mine', version=1, claims='alignment=16', "
-                  "statistics=None)\n",
-                  "anybody's handler, by its path", result)
+        tap.point(result.stdout == "<nep49.Handler mine alignment=16 of %s>\n"
+                  % os.path.abspath("mine.so"), "any handler, by its path", result)
+        wrong(tap)
         refused(tap)
         tried(tap)
-        script(tap)
+        commands(tap)
         pytest_plugin(tap)
         documented(tap)
     tap.end()

@@ -29,6 +29,9 @@ def ours(tap):
     tap.point(FORM.fullmatch(said), "it is a version", said)
     result = suite.conform("-H", "aligned", "--run=abi.loads", "--json=-")
     tap.point(json.loads(result.stdout)["conform"] == said, "JSON says the same", result)
+    with open(os.path.join(suite.SOURCE, "python", "nep49", "__init__.py")) as file:
+        tap.point('\n__version__ = "%s"\n' % said.partition("+")[0] in file.read(),
+                  "the Python package says the same")
     pages = [name for name in os.listdir(DOCS) if name.endswith((".md", ".1"))]
     written = [name for name in pages
                if said in open(os.path.join(DOCS, name), encoding="utf-8").read()]

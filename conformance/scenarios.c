@@ -80,6 +80,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         .jump = interpose_works() ? clock_jump : NULL,
         .around =
             limits->threads || !python_has_gil() || python_uses_gil() ? NULL : python_call_with_gil,
+        .most_resident = free_memory() / 4, /* others run beside this one */
         .limits = *limits,
     };
     static struct coverage coverage;

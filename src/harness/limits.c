@@ -57,6 +57,13 @@ static uint64_t bytes_in_file(const char *path, const char *format, uint64_t uni
     return value;
 }
 
+uint64_t free_memory(void)
+{
+    uint64_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %" SCNu64, 1024);
+    uint64_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%" SCNu64, 1);
+    return available < group ? available : group;
+}
+
 const char *lacking_memory(size_t bytes)
 {
     struct rlimit limit;
@@ -65,13 +72,9 @@ const char *lacking_memory(size_t bytes)
     if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
         limit.rlim_cur / 2 < bytes)
         return fmt("the address space is limited to %zu MiB", (size_t)limit.rlim_cur >> 20);
-    uint64_t available = bytes_in_file("/proc/meminfo", "MemAvailable: %" SCNu64, 1024);
-    if (available != UINT64_MAX && available / 2 < bytes)
-        return fmt("%zu MiB of memory are available", (size_t)(available >> 20));
-    uint64_t group = bytes_in_file("/sys/fs/cgroup/memory.max", "%" SCNu64, 1);
-    if (group != UINT64_MAX && group / 2 < bytes)
-        return fmt("the control group allows %zu MiB", (size_t)(group >> 20));
-    return NULL;
+    return free_memory() / 2 < bytes
+               ? fmt("%zu MiB of memory are available", (size_t)(free_memory() >> 20))
+               : NULL;
 }
 
 void ask_for_memory(size_t bytes)

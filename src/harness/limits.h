@@ -21,6 +21,9 @@ void ask_for_memory(size_t bytes);
 /* Returns NULL, or why they do not fit (valid until the next calls of fmt()). */
 const char *lacking_memory(size_t bytes);
 
+/* The bytes that this process can use, by the kernel and the control group; UINT64_MAX: unknown. */
+uint64_t free_memory(void);
+
 /* A descriptor that keeps the captured output open if a handler closes the low ones. */
 enum { OUTPUT_FD = 200 };
 

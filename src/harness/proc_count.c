@@ -118,8 +118,10 @@ void lift_limit(void)
  * malloc is glibc's: what is left has to be enough for what is sound. */
 void absurd_begin(void)
 {
+    const size_t least = (size_t)256 << 20, blocks = 1024;
+    size_t aligned = blocks * subject_claims().alignment; /* which a block may have for itself */
     if (!is_instrumented())
-        limit_mapped_bytes((size_t)256 << 20);
+        limit_mapped_bytes(aligned > least ? aligned : least);
 }
 
 void absurd_end(void)

@@ -57,6 +57,7 @@ struct execute_options {
     bool huge;               /* but for blocks of which little is touched: STEPS_HUGE */
     bool may_refuse;         /* nothing is said of that, whatever is live */
     uint64_t until;          /* on the clock: then what is left is not done */
+    size_t most_resident;    /* bytes of this process, or 0: beyond them there is no memory */
     double growth_seconds;   /* for a list of_growth */
     struct novelty *novelty; /* what was met so far, or NULL */
 };

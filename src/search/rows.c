@@ -174,6 +174,7 @@ static void execute_list(struct rows *rows, struct rows_result *result)
                   .fill = rows->fill,
                   .watched = rows->options->watched},
         .until = rows->until,
+        .most_resident = rows->options->most_resident,
         .refuse = rows->options->refuse,
         .jump = rows->options->jump,
         .around = rows->options->around,
@@ -198,8 +199,9 @@ static void execute_list(struct rows *rows, struct rows_result *result)
         coverage_add(rows->options->coverage, &rows->scenario[i]);
     result->calls += rows->executions->side[0].calls;
     result->state = (enum execution_state)execution->state;
-    if (result->state == EXECUTION_NO_MEMORY && rows->has_pressure) {
-        result->state = EXECUTION_PASSED; /* ours is refused as well as the handler's */
+    if (result->state == EXECUTION_NO_MEMORY &&
+        (rows->has_pressure || steps_bytes(true) > rows->options->most_resident)) {
+        result->state = EXECUTION_PASSED; /* ours is refused too, or the handler takes very much */
         rows->until = 0;
     }
     if (result->violation.rule == HEAP_NO_RULE || result->state != EXECUTION_PASSED) {

@@ -14,10 +14,11 @@ struct rows_options {
     size_t alignment;                 /* that the handler claims, or 0 */
     const PyDataMem_Handler *watched; /* the struct that must not change */
     struct random random;
-    double cost;       /* of all rows together, see scenario_cost() */
-    double seconds;    /* of processor time, after which no further list begins */
-    double least_cost; /* before which more time is taken */
-    double longest;    /* seconds of real time, after which the list is cut */
+    double cost;          /* of all rows together, see scenario_cost() */
+    double seconds;       /* of processor time, after which no further list begins */
+    double least_cost;    /* before which more time is taken */
+    double longest;       /* seconds of real time, after which the list is cut */
+    size_t most_resident; /* bytes of this process, beyond which no further list begins */
     void (*refuse)(size_t nth, enum refusal how); /* see struct execute_options */
     void (*jump)(unsigned seconds);
     void (*around)(void (*body)(void *), void *data);

@@ -399,12 +399,21 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
     return true;
 }
 
+/* Called for the blocks of a step that makes many. */
+static bool has_memory(struct executing *e, uint32_t block)
+{
+    enum { LOOK_EVERY = 1024 };
+    if (block % LOOK_EVERY == LOOK_EVERY - 1 && e->options->most_resident != 0)
+        e->heap.no_memory = steps_bytes(true) > e->options->most_resident;
+    return !e->heap.no_memory;
+}
+
 bool steps_do(struct executing *e, const struct step *step)
 {
     for (uint32_t i = 0; i < step->times; i++) {
         if (step->error != 0)
             errno = step->error;
-        if (!do_once(e, step, step->block + i))
+        if (!has_memory(e, i) || !do_once(e, step, step->block + i))
             return false;
     }
     return true;

@@ -54,8 +54,6 @@ def same_everywhere(report):
     # Rows depend on the size classes of libc, and conditions on the time there is.
     report = re.sub(r"^( {8}seen +calloc)\(.*?(NULL\s+was\s+expected).*?(?=^ {8}hint )", r"\1 \2\n",
                     report, flags=re.M | re.S)
-    if suite.SANITIZED:  # AddressSanitizer prints what it refuses
-        report = re.sub(r"^ {8}printed .*?(?=^ {8}\w)", "", report, flags=re.M | re.S)
     return report.split()
 
 
@@ -75,12 +73,11 @@ def test_handler(folder):
     test_pages(folder)
     result = compile_and_run(folder, faulty(handler, body), "./libmine.so --run")
     tap.point(result.code == NOT_CONFORMANT, "its faulty calloc is not", result)
-    shown = fenced("text")[0]
-    tap.point(
-        same_everywhere(shown) == same_everywhere(result.stdout),
-        "the report is the one it shows",
-        result.stdout,
-    )
+    shown, name = fenced("text")[0], "the report is the one it shows"
+    if suite.SANITIZED:
+        tap.skip(name, "AddressSanitizer clears gigabytes for a product that wraps to them")
+    else:
+        tap.point(same_everywhere(shown) == same_everywhere(result.stdout), name, result.stdout)
 
 
 FIRST = "conform --handler aligned"

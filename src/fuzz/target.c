@@ -12,10 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "fuzz/entry.h"
 #include "heap/heap.h"
 #include "trace/replay.h"
 #include "trace/trace.h"
+#include "trace/trace_format.h"
 
 enum { WHOLE = 1 << 12, CANNOT_WORK_HERE = 77 };
 
@@ -89,7 +89,6 @@ void conform_fuzz_begin(PyDataMem_Handler *given, const char *why)
     if (handler == NULL)
         stop(trace, wrong);
     is_fresh = getenv("CONFORM_FUZZ_FRESH") != NULL;
-    mutator_learn(handler);
 }
 
 _Noreturn static void tell(const struct replay_violation *violation)
@@ -111,7 +110,8 @@ static void make_one_block(void)
 
 static void replay(struct trace_reader *reader)
 {
-    static const struct replay_options options = {.fill = {.whole = WHOLE, .marks = true}};
+    static const struct replay_options options = {.fill = {.whole = WHOLE, .marks = true},
+                                                  .most_bytes = 4 << 20};
     static struct replay_result result;
     if (replay_run(reader, handler, &options, &result) == REPLAY_VIOLATED)
         tell(&result.violation);
@@ -142,15 +142,15 @@ void conform_fuzz_one(const uint8_t *bytes, size_t length)
     trace_reader_close(reader);
 }
 
-size_t conform_fuzz_mutate(uint8_t *bytes, size_t length, size_t room, unsigned seed)
+size_t conform_fuzz_put_head(uint8_t *bytes, size_t length, size_t room)
 {
-    return mutator_mutate(bytes, length, NULL, 0, room, seed);
-}
-
-size_t conform_fuzz_cross(const uint8_t *first, size_t first_length, const uint8_t *second,
-                          size_t second_length, uint8_t *to, size_t room, unsigned seed)
-{
-    size_t length = MIN(first_length, room);
-    memcpy(to, first, length);
-    return mutator_mutate(to, length, second, second_length, room, seed);
+    enum { HEAD_BYTES = TRACE_HEADER_BYTES + FRAME_HEADER_BYTES };
+    if (room < HEAD_BYTES)
+        return length;
+    memset(bytes, 0, HEAD_BYTES);
+    memcpy(bytes, TRACE_MAGIC, sizeof TRACE_MAGIC - 1);
+    put_u32(bytes + 8, TRACE_VERSION);
+    put_u32(bytes + 12, header_crc(bytes));
+    put_u32(bytes + TRACE_HEADER_BYTES, FRAME_SYNC);
+    return MAX(length, (size_t)HEAD_BYTES);
 }

@@ -22,9 +22,9 @@ void conform_fuzz_begin(PyDataMem_Handler *handler, const char *why);
  * process ends by abort(). */
 void conform_fuzz_one(const uint8_t *bytes, size_t length);
 
-/* As mutator_mutate.  Each returns the length of what there is then. */
-size_t conform_fuzz_mutate(uint8_t *bytes, size_t length, size_t room, unsigned seed);
-size_t conform_fuzz_cross(const uint8_t *first, size_t first_length, const uint8_t *second,
-                          size_t second_length, uint8_t *to, size_t room, unsigned seed);
+/* Makes bytes a fuzzer has changed an entry: a trace of one frame that was never closed, whose
+ * calls have no checksum.  Overwrites the bytes before the calls, and returns the length of the
+ * entry; a `room` that is too small for these leaves it as it is. */
+size_t conform_fuzz_put_head(uint8_t *bytes, size_t length, size_t room);
 
 #endif

@@ -26,7 +26,6 @@ struct corpus { /* zero-initialized: empty */
     size_t count;
 };
 
-void corpus_free(struct corpus *corpus);
 /* Keeps a copy, perhaps in the place of another. */
 void corpus_add(struct corpus *corpus, const struct step *steps, size_t count,
                 struct random *random);

@@ -12,12 +12,6 @@
 
 enum { LONGEST_KEPT = 20000 };
 
-void corpus_free(struct corpus *corpus)
-{
-    for (size_t i = 0; i < corpus->count; i++)
-        free(corpus->kept[i].steps);
-}
-
 void corpus_add(struct corpus *corpus, const struct step *steps, size_t count,
                 struct random *random)
 {

@@ -176,8 +176,20 @@ static bool replay_without_block(struct replay *replay, const struct trace_call 
            made(replay, call, STEP_REALLOC, a->realloc(a->ctx, NULL, size), size);
 }
 
+static bool asks_too_much(const struct replay *replay, const struct trace_call *call)
+{
+    size_t most = replay->options->most_bytes;
+    uint64_t size = step_size(&call->step);
+    return most != 0 && call->step.kind != STEP_FREE && size <= PTRDIFF_MAX &&
+           replay->heap.live_bytes + size > most;
+}
+
 static bool replay_call(struct replay *replay, const struct trace_call *call)
 {
+    if (asks_too_much(replay, call)) {
+        replay->result->left_out++;
+        return call->pointer == TRACE_BLOCK || reserve(replay, call);
+    }
     switch (call->step.kind) {
     case STEP_MALLOC:
         return replay_malloc(replay, call);

@@ -20,8 +20,9 @@
 #include "trace/trace.h"
 
 struct replay_options {
-    bool unchecked;   /* make the calls and nothing else, to be timed */
-    size_t alignment; /* that the handler claims, or 0 */
+    bool unchecked;    /* make the calls and nothing else, to be timed */
+    size_t alignment;  /* that the handler claims, or 0 */
+    size_t most_bytes; /* live; requests for more are left out, if they are possible; 0: any */
     struct fill_rules fill;
     const PyDataMem_Handler
         *watched; /* the struct that must not change; NULL: that of the handler */
@@ -56,7 +57,8 @@ struct replay_result {
     char part[257];              /* of the recorded program, that it belongs to, or "" */
     uint64_t calls;              /* replayed */
     uint64_t refused;            /* by this handler, where the recorded one did not */
-    uint64_t left_out;           /* calls for blocks that it had refused, and for foreign ones */
+    uint64_t left_out;           /* calls for blocks that it had refused, for foreign ones, or for
+                                  * more than most_bytes */
     uint64_t live;               /* blocks at the end of the trace; they were then freed */
     uint64_t peak_bytes;
     double seconds;

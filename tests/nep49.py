@@ -3,6 +3,7 @@
 reported in one line.
 """
 
+import glob
 import json
 import os
 import re
@@ -84,6 +85,17 @@ for each in threads:
     each.join()
 asyncio.run(tasks())
 print(sorted(seen) == ["aligned"] * 5 + [usual] * 5 and name() == usual)
+""",
+    "use: left in another order than entered, as generators do": """
+def generate(which):
+    with nep49.use(which):
+        yield
+first, second = generate("aligned"), generate("cache")
+next(first), next(second)
+first.close()
+between = name()
+second.close()
+print(between == "cache" and name() == usual)
 """,
     "install: from here on, and what was active before": """
 before = nep49.install("cache")
@@ -261,7 +273,10 @@ WRONG = {
     "load(None)": "TypeError: a handler is a name, a path or a Handler, not NoneType",
     "use(3)": "TypeError: a handler is a name, a path or a Handler, not int",
     "install(object())": "TypeError: a handler is a name, a path or a Handler, not object",
-    "install(b'nowhere')": "HandlerError: there is no handler called nowhere (default, ...",
+    "install(b'nowhere')": "HandlerError: there is no handler called 'nowhere' (default, ...",
+    "load('alined')": "HandlerError: there is no handler called 'alined'; did you mean 'aligne...",
+    "Handler('aligned')": "TypeError: Handler is made by load(), which takes a name or a path",
+    "use('cache')(3)": "TypeError: nep49.use('cache') decorates a function, not int",
     "load('')": "HandlerError: there is no handler called '' (default, ...",
     "use(nep49.load('aligned'), alignment=64)":
         "TypeError: a handler that was loaded takes no options",
@@ -313,7 +328,7 @@ for each in sys.argv[1:]:
 """
 # What is loaded, and a part of what it says.
 REFUSED = {
-    "nowhere": "there is no handler called nowhere (default, aligned, arena, ",
+    "nowhere": "there is no handler called 'nowhere' (default, aligned, arena, ",
     "./nowhere.so": "cannot open shared object file",
     "./broken.so": "invalid ELF header",
     "./empty.so": "has neither nep49_handler nor nep49_get_handler",
@@ -388,7 +403,7 @@ def tried(tap):
         result = python("-c", program, *arguments, **installed)
         tap.point(result.code == 0 and part in result.stdout and result.stdout.count("\n") == 1,
                   what + ": conform tries it first", result)
-    remembered = os.listdir("cache/nep49")
+    remembered = glob.glob("cache/nep49/*")
     result = python("-c", "import subprocess\nsubprocess.run = None\n" + program, "./mine.so",
                     **installed)
     tap.point(len(remembered) == 1 and result.stdout == "mine\n",
@@ -407,7 +422,7 @@ COMMANDS = [
     ("trace -c import·numpy;a=numpy.empty(9)", 0, "", "trace: 72 bytes at the peak, 0 live, 1"),
     ("trace --option output=report -c import·numpy;a=numpy.ones(9)", 0, "", ""),
     ("guard over.py", -11, "", 'Fatal Python error: Seg...over.py", line 4 in f\n'),
-    ("nowhere script.py", 2, "", "nep49: there is no handler called nowhere (default, aligned, "),
+    ("nowhere script.py", 2, "", "nep49: there is no handler called 'nowhere' (default, "),
     ("aligned nowhere.py", 2, "", "nep49: nowhere.py: there is no such file\n"),
     ("aligned --option alignment script.py", 2, "",
      "...error: --option takes KEY=VALUE, not alignment\n"),

@@ -22,6 +22,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import ctypes
+import difflib
 import glob
 import hashlib
 import importlib.util
@@ -138,13 +139,20 @@ def _enter(entered: object, handler: Handler, note: int = 0) -> Handler:
 
 
 def _leave(entered: object) -> int:
-    """Installs what was active before, and returns the note."""
+    """Installs what was active before, and returns the note.
+
+    A generator may leave before what was entered after it: that then goes back to what was before.
+    """
     left = list(_entered.get())
     for index, (each, before, note) in enumerate(left):
         if each is entered:
             del left[index]
+            if index == 0:
+                _set_handler(before)
+            else:
+                later, _, its_note = left[index - 1]
+                left[index - 1] = later, before, its_note
             _entered.set(tuple(left))
-            _set_handler(before)
             return note
     raise RuntimeError("%r was not entered in this thread or task" % entered)
 
@@ -171,6 +179,8 @@ class Handler:
 
     def __init__(self, capsule: object, path: Optional[str] = None,
                  library: Optional[ctypes.CDLL] = None) -> None:
+        if type(capsule).__name__ != "PyCapsule":
+            raise TypeError("Handler is made by load(), which takes a name or a path")
         self._capsule = capsule
         self._count = None
         self.address = int(_get_pointer(capsule, _CAPSULE))
@@ -293,8 +303,10 @@ def _find(name: str) -> str:
         path = os.path.join(folder, name + ".so")
         if os.path.exists(path):
             return path
-    raise HandlerError("there is no handler called %s (%s); a path has a slash in it"
-                       % (name or repr(name), ", ".join(["default", *handlers()])))
+    names = ["default", *handlers()]
+    close = difflib.get_close_matches(name, names, 1)
+    raise HandlerError("there is no handler called %r%s (%s); a path has a slash in it" % (
+        name, "; did you mean %r?" % close[0] if close else "", ", ".join(names)))
 
 
 # ---- loading -------------------------------------------------------------------------------------
@@ -562,6 +574,8 @@ class use(contextlib.ContextDecorator):
         _leave(self)
 
     def __call__(self, function: _Function) -> _Function:
+        if not callable(function):
+            raise TypeError("%r decorates a function, not %s" % (self, type(function).__name__))
         if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
                 or inspect.isasyncgenfunction(function)):
             raise TypeError("%s is a generator or a coroutine, whose body runs later: write a with "

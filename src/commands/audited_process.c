@@ -35,7 +35,6 @@ static struct {
     struct findings *findings;
     struct auditor *auditor;
     struct fault_injector injector;
-    struct trace_shim *trace;  /* of --record, or NULL */
     PyDataMem_Handler before;  /* NumPy's own default handler */
     PyDataMem_Handler *numpys; /* the struct that it was copied from */
 } program;
@@ -57,13 +56,14 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     char why[256] = "";
     if (path == NULL)
         return inner;
-    program.trace = trace_shim_create(inner, path, !program.options->untimed, why, sizeof why);
-    if (program.trace == NULL) {
+    PyDataMem_Handler *shim =
+        trace_shim_begin(inner, path, !program.options->untimed, why, sizeof why);
+    if (shim == NULL) {
         findings->no_trace = errno != 0; /* the name is wrong */
         snprintf(findings->why, sizeof findings->why, "--record=%s: %s", escape(path), why);
         return NULL;
     }
-    struct trace_writer *writer = trace_shim_writer(program.trace);
+    struct trace_writer *writer = trace_shim_writer();
     trace_note(writer, "handler", program.place.label);
     trace_note(writer, "python", python_version());
     PyObject *numpy = PyImport_ImportModule("numpy.version");
@@ -75,7 +75,7 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     PyErr_Clear();
     for (char **word = program.options->operands; *word != NULL; word++)
         trace_note(writer, "argument", *word);
-    return trace_shim_handler(program.trace);
+    return shim;
 }
 
 static PyObject *take_over(PyObject *self, PyObject *unused)
@@ -167,8 +167,7 @@ static PyObject *begin_part(PyObject *self, PyObject *name)
     const char *words = PyUnicode_AsUTF8(name);
     if (words == NULL)
         return NULL;
-    if (program.trace != NULL)
-        trace_shim_begin_part(program.trace, words);
+    trace_shim_begin_part(words);
     Py_RETURN_NONE;
 }
 
@@ -184,7 +183,7 @@ static PyObject *refuse(PyObject *self, PyObject *arguments)
     if (nth > 0 && !can_refuse())
         return PyErr_Format(PyExc_RuntimeError, "refuse() goes with --record");
     size_t refused = program.injector.refused;
-    fault_injector_inject(&program.injector, (size_t)nth, keep_failing, INJECT_ANY);
+    fault_injector_inject(&program.injector, (size_t)nth, keep_failing);
     return PyLong_FromSize_t(refused);
 }
 
@@ -212,7 +211,7 @@ _Noreturn void program_cannot_start(const char *why)
 static void note_end(void)
 {
     char why[256];
-    if (program.trace != NULL && !trace_shim_close(program.trace, why, sizeof why)) {
+    if (!trace_shim_close(why, sizeof why)) {
         fprintf(stderr, "conform: --record=%s: %s\n", escape(program.options->record), why);
         program.findings->trace_broke = true;
     }
@@ -256,7 +255,7 @@ void program_start(const char *begin)
 void program_begin_run(size_t nth, bool keep_failing)
 {
     auditor_share(program.auditor, &program.findings->audit);
-    fault_injector_inject(&program.injector, nth, keep_failing, INJECT_ANY);
+    fault_injector_inject(&program.injector, nth, keep_failing);
 }
 
 /* ---- in the process that waits ---------------------------------------------------------- */

@@ -186,7 +186,7 @@ METHOD(refuse, arguments)
         return NULL;
     struct fault_injector *injector = PyCapsule_GetContext(capsule);
     size_t refused = injector->refused;
-    fault_injector_inject(injector, (size_t)nth, keep_failing, INJECT_ANY);
+    fault_injector_inject(injector, (size_t)nth, keep_failing);
     return PyLong_FromSize_t(refused);
 }
 

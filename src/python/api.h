@@ -165,13 +165,12 @@ typedef struct {
     npy_intp *ptr;
     int len;
 } PyArray_Dims;
-enum { NPY_UINT8 = 2, NPY_INT64 = sizeof(long) == 8 ? 7 : 9, NPY_CORDER = 0 };
+enum { NPY_UINT8 = 2, NPY_CORDER = 0 };
 enum { NPY_ARRAY_OWNDATA = 0x0004 };
 
 /* In the order of the table. */
 #define NUMPY_FUNCTIONS(F)                                                                         \
     F(45, PyArray_Descr *, PyArray_DescrFromType, (int))                                           \
-    F(73, PyObject *, PyArray_FromString, (char *, npy_intp, PyArray_Descr *, npy_intp, char *))   \
     F(80, PyObject *, PyArray_Resize, (PyArrayObject *, PyArray_Dims *, int, int))                 \
     F(93, PyObject *, PyArray_New,                                                                 \
       (PyObject *, int, const npy_intp *, int, const npy_intp *, void *, int, int, PyObject *))    \
@@ -180,7 +179,6 @@ enum { NPY_ARRAY_OWNDATA = 0x0004 };
        PyObject *))                                                                                \
     F(174, int, PyArray_DescrConverter, (PyObject *, PyArray_Descr **))                            \
     F(183, PyObject *, PyArray_Zeros, (int, const npy_intp *, PyArray_Descr *, int))               \
-    F(186, PyObject *, PyArray_Arange, (double, double, double, int))                              \
     F(211, unsigned, PyArray_GetNDArrayCFeatureVersion, (void))                                    \
     F(282, int, PyArray_SetBaseObject, (PyArrayObject *, PyObject *))                              \
     F(288, void *, PyDataMem_NEW, (size_t))                                                        \

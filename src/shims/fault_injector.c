@@ -6,9 +6,9 @@
 
 #include "shims/shim.h"
 
-static bool refuses(struct fault_injector *injector, unsigned function)
+static bool refuses(struct fault_injector *injector)
 {
-    if (injector->nth == 0 || (injector->functions & function) == 0)
+    if (injector->nth == 0)
         return false;
     size_t request = atomic_fetch_add(&injector->requests, 1) + 1;
     if (request != injector->nth && !(injector->keep_failing && request > injector->nth))
@@ -21,7 +21,7 @@ static void *failing_malloc(void *ctx, size_t size)
 {
     struct fault_injector *injector = ctx;
     const PyDataMemAllocator *inner = &injector->inner->allocator;
-    void *p = refuses(injector, INJECT_MALLOC) ? NULL : inner->malloc(inner->ctx, size);
+    void *p = refuses(injector) ? NULL : inner->malloc(inner->ctx, size);
     shim_show_through(&injector->handler, injector->inner);
     return p;
 }
@@ -30,7 +30,7 @@ static void *failing_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     struct fault_injector *injector = ctx;
     const PyDataMemAllocator *inner = &injector->inner->allocator;
-    void *p = refuses(injector, INJECT_CALLOC) ? NULL : inner->calloc(inner->ctx, nelem, elsize);
+    void *p = refuses(injector) ? NULL : inner->calloc(inner->ctx, nelem, elsize);
     shim_show_through(&injector->handler, injector->inner);
     return p;
 }
@@ -39,7 +39,7 @@ static void *failing_realloc(void *ctx, void *old, size_t size)
 {
     struct fault_injector *injector = ctx;
     const PyDataMemAllocator *inner = &injector->inner->allocator;
-    void *p = refuses(injector, INJECT_REALLOC) ? NULL : inner->realloc(inner->ctx, old, size);
+    void *p = refuses(injector) ? NULL : inner->realloc(inner->ctx, old, size);
     shim_show_through(&injector->handler, injector->inner);
     return p;
 }
@@ -58,12 +58,10 @@ void fault_injector_init(struct fault_injector *injector, PyDataMem_Handler *inn
                                                        failing_realloc, passing_free};
 }
 
-void fault_injector_inject(struct fault_injector *injector, size_t nth, bool keep_failing,
-                           unsigned functions)
+void fault_injector_inject(struct fault_injector *injector, size_t nth, bool keep_failing)
 {
     injector->nth = nth;
     injector->keep_failing = keep_failing;
-    injector->functions = functions;
     injector->requests = 0;
     injector->refused = 0;
 }

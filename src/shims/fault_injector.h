@@ -12,20 +12,12 @@
 
 #include "nep49.h"
 
-enum {
-    INJECT_MALLOC = 1,
-    INJECT_CALLOC = 2,
-    INJECT_REALLOC = 4,
-    INJECT_ANY = INJECT_MALLOC | INJECT_CALLOC | INJECT_REALLOC,
-};
-
 struct fault_injector {
     PyDataMem_Handler handler; /* what NumPy, or the shim before it, is to be given */
     PyDataMem_Handler *inner;
-    size_t nth;        /* counted from 1; 0: refuse none */
-    bool keep_failing; /* and all after it */
-    unsigned functions;
-    _Atomic size_t requests; /* so far, of those functions */
+    size_t nth;              /* counted from 1; 0: refuse none */
+    bool keep_failing;       /* and all after it */
+    _Atomic size_t requests; /* so far */
     _Atomic size_t refused;
 };
 
@@ -33,8 +25,7 @@ struct fault_injector {
  * version are those of the handler behind, at any time. */
 void fault_injector_init(struct fault_injector *injector, PyDataMem_Handler *inner);
 
-/* From now on refuses the nth request of those functions (REFUSE_...). */
-void fault_injector_inject(struct fault_injector *injector, size_t nth, bool keep_failing,
-                           unsigned functions);
+/* From now on refuses the nth request. */
+void fault_injector_inject(struct fault_injector *injector, size_t nth, bool keep_failing);
 
 #endif

@@ -81,18 +81,16 @@ bool trace_works(const struct trace_writer *writer);
  * file, where any of it could not be written; what was written before that can be read. */
 bool trace_close(struct trace_writer *writer, char *why, size_t room);
 
-/* A shim, from any thread, that records each call that comes through it. */
-struct trace_shim;
-
-/* Puts one before `inner`, with its name and version.  Arguments, `why` and errno are as in
+/* Puts a shim, the only one of the process, before `inner`, with its name and version.  It records
+ * each call that comes through it, from any thread.  Arguments, `why` and errno are as in
  * trace_create. */
-struct trace_shim *trace_shim_create(PyDataMem_Handler *inner, const char *path, bool timed,
-                                     char *why, size_t room);
-PyDataMem_Handler *trace_shim_handler(struct trace_shim *shim);
-struct trace_writer *trace_shim_writer(struct trace_shim *shim);
-void trace_shim_begin_part(struct trace_shim *shim, const char *name);
+PyDataMem_Handler *trace_shim_begin(PyDataMem_Handler *inner, const char *path, bool timed,
+                                    char *why, size_t room);
+/* NULL without a trace. */
+struct trace_writer *trace_shim_writer(void);
+void trace_shim_begin_part(const char *name);
 /* Ends the trace, as trace_close; calls that come later go through and are not written. */
-bool trace_shim_close(struct trace_shim *shim, char *why, size_t room);
+bool trace_shim_close(char *why, size_t room);
 
 /* ---- reading ------------------------------------------------------------------------------- */
 

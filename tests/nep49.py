@@ -423,6 +423,7 @@ COMMANDS = [
     ("trace --option output=report -c import·numpy;a=numpy.ones(9)", 0, "", ""),
     ("guard over.py", -11, "", 'Fatal Python error: Seg...over.py", line 4 in f\n'),
     ("nowhere script.py", 2, "", "nep49: there is no handler called 'nowhere' (default, "),
+    ("aligned -m nowhere.a", 2, "", "nep49: there is no module called nowhere.a\n"),
     ("aligned nowhere.py", 2, "", "nep49: nowhere.py: there is no such file\n"),
     ("aligned --option alignment script.py", 2, "",
      "...error: --option takes KEY=VALUE, not alignment\n"),

@@ -11,6 +11,7 @@ the Python lines of each thread.  `trace` prints its report on stderr, unless it
 
 import argparse
 import faulthandler
+import importlib.util
 import os
 import runpy
 import sys
@@ -57,7 +58,14 @@ def main() -> None:
     options = dict(each.split("=", 1) for each in words.option)
     if words.handler == "trace" and "NEP49_TRACE" not in os.environ:
         options.setdefault("output", "-")
-    if not (words.module or words.command or os.path.exists(words.program)):
+    if words.module:
+        try:
+            found = importlib.util.find_spec(words.program) is not None
+        except (ImportError, ValueError):  # of a package that it is to lie in
+            found = False
+        if not found:
+            parser.exit(2, "nep49: there is no module called %s\n" % words.program)
+    elif not words.command and not os.path.exists(words.program):
         parser.exit(2, "nep49: %s: there is no such file\n" % words.program)
     try:
         handler = nep49.load(words.handler, **options)

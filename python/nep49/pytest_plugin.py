@@ -15,6 +15,7 @@ import gc
 import os
 import pickle
 import signal
+import sys
 import tempfile
 import traceback
 import warnings
@@ -89,8 +90,8 @@ def run_in_child(item: pytest.Item, handler: nep49.Handler, results: BinaryIO) -
         gc.collect()
     serialize = item.config.hook.pytest_report_to_serializable
     pickle.dump(([serialize(config=item.config, report=report) for report in reports],
-                 [(str(each.message), each.category.__name__, each.filename, each.lineno)
-                  for each in caught], leaving), results)
+                 [(str(each.message), each.category.__module__, each.category.__name__,
+                   each.filename, each.lineno) for each in caught], leaving), results)
 
 
 def run_apart(item: pytest.Item, handler: nep49.Handler) -> list[pytest.TestReport]:
@@ -114,8 +115,8 @@ def run_apart(item: pytest.Item, handler: nep49.Handler) -> list[pytest.TestRepo
         if status != 0:
             return [lost(item, handler, status, stack.read())]
         reports, caught, leaving = pickle.load(results)
-        for text, category, filename, line in caught:  # pytest records what is shown
-            warnings.showwarning(text, type(category, (Warning,), {}), filename, line)
+        for text, module, name, *place in caught:  # pytest records what is shown
+            warnings.showwarning(text, getattr(sys.modules.get(module), name, UserWarning), *place)
         if leaving is not None:
             pytest.exit(*leaving)
         deserialize = item.config.hook.pytest_report_from_serializable

@@ -67,22 +67,20 @@ static inline int nep49_shm_name(const void *data, char *to, size_t room)
     return 0;
 }
 
-/* Takes this mapping from the block's count, and leaves it mapped. */
-static inline void nep49_shm_uncount(struct nep49_shm_block *b)
+/* Takes this mapping from the block's count, and leaves it mapped.  Returns its length. */
+static inline size_t nep49_shm_uncount(struct nep49_shm_block *b)
 {
     size_t length = b->length;
 
     if (__atomic_sub_fetch(&b->users, 1, __ATOMIC_ACQ_REL) == 0)
         madvise(b, length, MADV_REMOVE); /* punches a hole, the header included */
+    return length;
 }
 
 /* Lets go of a block: the owner's free ends here as well. */
 static inline void nep49_shm_release(struct nep49_shm_block *b)
 {
-    size_t length = b->length;
-
-    nep49_shm_uncount(b);
-    munmap(b, length);
+    munmap(b, nep49_shm_uncount(b));
 }
 
 /* Maps the block of that name.  Returns its data and, where size is not NULL, its size in bytes;

@@ -312,14 +312,12 @@ void *shm_attach(const char *name, size_t *size)
     void *data = nep49_shm_attach(name, size);
     struct attached *a = data != NULL ? malloc(sizeof(*a)) : NULL;
 
-    if (a == NULL) {
-        nep49_shm_detach(data);
-        return NULL;
+    if (a != NULL) {
+        pthread_mutex_lock(&shared.lock);
+        *a = (struct attached){attached, data, getpid()};
+        attached = a;
+        pthread_mutex_unlock(&shared.lock);
     }
-    pthread_mutex_lock(&shared.lock);
-    *a = (struct attached){attached, data, getpid()};
-    attached = a;
-    pthread_mutex_unlock(&shared.lock);
     return data;
 }
 
@@ -334,9 +332,7 @@ void shm_detach(void *data)
     if (a != NULL)
         *link = a->next;
     pthread_mutex_unlock(&shared.lock);
-    if (a != NULL && a->pid != getpid())
-        munmap((struct nep49_shm_block *)data - 1, ((struct nep49_shm_block *)data - 1)->length);
-    else
+    if (a == NULL || a->pid == getpid()) /* else it stays mapped: its count may be 0 by now */
         nep49_shm_detach(data);
     free(a);
 }

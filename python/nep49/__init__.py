@@ -664,11 +664,6 @@ class arena(use):
     **options
         As for ``use("arena")``: ``size``, of a region.
 
-    Attributes
-    ----------
-    handler : Handler
-        The arena's handler, which the with statement's ``as`` has too.
-
     Warns
     -----
     OutlivedWarning

@@ -133,18 +133,67 @@ static void print_finding(const struct page *page, size_t i)
     putc('\n', page->file);
 }
 
+/* --verbose tells how a failure caused a SKIP. */
+static bool has_same_reason(const struct run *run, size_t i, size_t k)
+{
+    const struct property *cause = run->outcomes[i].cause;
+    return run->options->verbose || cause == NULL ? run_has_same_reason(run, i, k)
+                                                  : run->outcomes[k].cause == cause;
+}
+
 /* Reasons that more than three properties share are told once. */
 static bool told_before(const struct run *run, size_t i, size_t *same)
 {
     bool before = false;
     *same = 0;
     for (size_t k = 0; k < run->count; k++) {
-        if (!run_has_same_reason(run, k, i))
+        if (!has_same_reason(run, i, k))
             continue;
         before = before || k < i;
         ++*same;
     }
     return before && *same > 3;
+}
+
+/* A SKIP that nothing caused is told on request, or where properties were chosen. */
+static bool hides_reason(const struct run *run, size_t i)
+{
+    const struct options *options = run->options;
+    return run->outcomes[i].verdict == SKIP && run->outcomes[i].cause == NULL &&
+           !options->verbose && (run->conclusion.whole || options->quick);
+}
+
+/* True for all failures but one if there are so many that one cause is likely. */
+static bool is_brief(const struct run *run, size_t i)
+{
+    const char *first = run->conclusion.start_with;
+    return first != NULL && !run->options->verbose &&
+           run->properties[i]->target == TARGET_HANDLER &&
+           verdict_facts[run->outcomes[i].verdict].decides && run->outcomes[i].waiver == NULL &&
+           strcmp(first, run->properties[i]->id) != 0;
+}
+
+static void print_brief(const struct page *page)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < page->run->count; i++)
+        count += is_brief(page->run, i);
+    if (count == 0)
+        return;
+    fprintf(page->file, "%s, probably of the same cause; --verbose shows each in full:\n",
+            plural(count, "more failure"));
+    for (size_t i = 0; i < page->run->count; i++) {
+        if (!is_brief(page->run, i))
+            continue;
+        print_verdict(page, page->run->outcomes[i].verdict);
+        int column = MARGIN + fprintf(page->file, "%-30s ", page->run->properties[i]->id);
+        bool fails = page->run->outcomes[i].verdict == FAIL;
+        const char *message = fails ? run_message(page->run, i) : run_seen(page->run, i);
+        bool fits = column + (int)strlen(message) <= RIGHT;
+        fprintf(page->file, "%.*s%s\n", fits ? RIGHT : RIGHT - column - 3, message,
+                fits ? "" : "...");
+    }
+    putc('\n', page->file);
 }
 
 static void print_stale(const struct page *page)
@@ -155,6 +204,8 @@ static void print_stale(const struct page *page)
             fprintf(page->file, "%sSTALE%s   %s\n", paint(page, FAIL), unpaint(page),
                     stale_words(all, &all->of[k]));
     }
+    if (page->run->conclusion.stale > 0 && !page->run->options->quiet)
+        putc('\n', page->file);
 }
 
 /* Whether a GIL keeps Python's threads apart; "" for a Python that always has one. */
@@ -215,7 +266,10 @@ static void print_tally(const struct page *page)
                 verdict_facts[order[i]].counts, unpaint(page));
         between = ", ";
     }
-    fprintf(page->file, "; %.2f s\n", page->run->seconds);
+    bool hides = false;
+    for (size_t i = 0; i < page->run->count; i++)
+        hides = hides || hides_reason(page->run, i);
+    fprintf(page->file, "%s; %.2f s\n", hides ? " (--verbose says why)" : "", page->run->seconds);
 }
 
 /* Memory that was written outside a block shows anywhere and much later; valgrind sees the write.
@@ -232,6 +286,9 @@ static void print_advice(const struct page *page)
                 "where:\n    %s --handler=%s%s --memcheck\n",
                 crashes, shell_quote(page->run->options->program),
                 shell_quote(page->run->place->argument), with_python);
+    if (page->run->conclusion.start_with != NULL)
+        fprintf(page->file, "fix %s first, then run conform again\n",
+                page->run->conclusion.start_with);
 }
 
 /* "1,204,332", with a comma before each three digits. */
@@ -249,6 +306,45 @@ static const char *coverage_words(const struct coverage_counts *counts)
                                    grouped(counts->calls), counts->pairs, counts->possible);
 }
 
+/* What is told in one line; the others as findings. */
+static bool is_line(const struct run *run, size_t i)
+{
+    const struct outcome *outcome = &run->outcomes[i];
+    size_t same;
+    told_before(run, i, &same);
+    return outcome->verdict == PASS || outcome->verdict == SKIP ||
+           (outcome->waiver != NULL && !run->options->verbose) ||
+           (outcome->verdict == INCOMPLETE && (same > 3 || run->interrupted));
+}
+
+/* Returns whether a line was printed. */
+static bool print_line(const struct page *page, size_t i)
+{
+    const struct run *run = page->run;
+    const struct outcome *outcome = &run->outcomes[i];
+    const char *id = run->properties[i]->id;
+    enum verdict verdict = outcome->verdict;
+    bool quiet = run->options->quiet, verbose = run->options->verbose;
+    size_t same;
+    if (told_before(run, i, &same) || (quiet && verdict != INCOMPLETE) || hides_reason(run, i) ||
+        (verdict == PASS && !verbose) ||
+        (verdict == INCOMPLETE && run->interrupted)) /* the last line tells it, for all */
+        return false;
+    print_verdict(page, verdict);
+    if (verdict == PASS)
+        fprintf(page->file, "%-36s %6.1f ms%s\n", id, run->records[i]->seconds * 1e3,
+                coverage_words(&run->records[i]->coverage));
+    else if (outcome->waiver != NULL && !verbose)
+        fprintf(page->file, "%s: waived: %s\n", id, expectation_words(outcome->waiver));
+    else if (same <= 3)
+        fprintf(page->file, "%s: %s\n", id, run_seen(run, i));
+    else if (outcome->cause != NULL && !verbose)
+        fprintf(page->file, "%zu properties: caused by %s\n", same, outcome->cause->id);
+    else
+        fprintf(page->file, "%zu properties: %s\n", same, run_seen(run, i));
+    return true;
+}
+
 int report_text(FILE *file, const struct run *run, bool color)
 {
     struct page page = {file, run, color};
@@ -256,43 +352,20 @@ int report_text(FILE *file, const struct run *run, bool color)
     bool quiet = run->options->quiet, verbose = run->options->verbose;
     if (!quiet)
         print_head(&page);
-    if (c->start_with != NULL)
-        fprintf(file, "start with %s: the others may come of the same\n\n", c->start_with);
-    size_t lines = c->stale, same;
+    size_t lines = 0;
+    for (size_t i = 0; i < run->count; i++)
+        lines += is_line(run, i) && print_line(&page, i);
+    if (lines > 0 && !quiet)
+        fputc('\n', file);
     for (size_t i = 0; i < run->count; i++) {
-        const struct outcome *outcome = &run->outcomes[i];
-        enum verdict verdict = outcome->verdict;
-        const char *id = run->properties[i]->id;
-        bool is_numpys = run->properties[i]->target == TARGET_RUNTIME; /* print_numpys counts it */
-        bool told = told_before(run, i, &same);
-        if (run->interrupted && verdict == INCOMPLETE) {
-            continue; /* told in the last line, for all */
-        } else if (outcome->waiver != NULL && !verbose) {
-            if (quiet)
-                continue;
-            print_verdict(&page, verdict);
-            fprintf(file, "%s: waived: %s\n", id, expectation_words(outcome->waiver));
-            lines++;
-        } else if (verdict == SKIP || (verdict == INCOMPLETE && same > 3)) {
-            if (!told && (!quiet || verdict != SKIP)) {
-                print_verdict(&page, verdict);
-                fprintf(file, "%s: %s\n", same > 3 ? fmt("%zu properties", same) : id,
-                        run_seen(run, i));
-            }
-            lines++;
-        } else if (verdict != PASS && (verbose || !is_numpys || verdict == BROK)) {
+        bool counted = run->properties[i]->target == TARGET_RUNTIME && !verbose &&
+                       run->outcomes[i].verdict != BROK; /* by print_numpys */
+        if (!is_line(run, i) && !is_brief(run, i) && !counted)
             print_finding(&page, i);
-        } else if (verdict == PASS && verbose) {
-            print_verdict(&page, PASS);
-            fprintf(file, "%-36s %6.1f ms%s\n", id, run->records[i]->seconds * 1e3,
-                    coverage_words(&run->records[i]->coverage));
-            lines++;
-        }
     }
     print_stale(&page);
+    print_brief(&page);
     if (!quiet) {
-        if (lines > 0)
-            fputc('\n', file);
         print_numpys(&page);
         print_tally(&page);
         print_advice(&page);

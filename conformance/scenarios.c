@@ -66,6 +66,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
                   const struct property *owner)
 {
     const struct property *property = running_property();
+    bool is_stopped = limits->level[FACTOR_THREADS].first == STOPPED_INSIDE;
     struct rows_result result;
     struct rows_options options = {
         .alignment = subject_claims().alignment,
@@ -78,8 +79,9 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
                                      : MAX(seconds_per_cost * cost, least_seconds),
         .refuse = interpose_works() ? interpose_refuse_watched : NULL,
         .jump = interpose_works() ? clock_jump : NULL,
-        .around =
-            limits->threads || !python_has_gil() || python_uses_gil() ? NULL : python_call_with_gil,
+        .around = is_stopped && !limits->threads && python_has_gil() && !python_uses_gil()
+                      ? python_call_with_gil
+                      : NULL,
         .most_resident = free_memory() / 4, /* others run beside this one */
         .limits = *limits,
     };

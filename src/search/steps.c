@@ -125,6 +125,10 @@ static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t e
     return made(e, slot, STEP_CALLOC, p, size);
 }
 
+/* Pages of this process were locked into memory.  mremap refuses a range of which a part is locked,
+ * also after the block that was there is gone. */
+static bool has_locked;
+
 static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
 {
     const PyDataMemAllocator *a = e->allocator;
@@ -145,7 +149,8 @@ static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
         count_huge(e, size, old);
         return heap_resized(&e->heap, slot, p, size);
     }
-    return heap_kept(&e->heap, slot, size) && (size == 0 || heap_refused(&e->heap, size));
+    return heap_kept(&e->heap, slot, size) &&
+           (size == 0 || has_locked || heap_refused(&e->heap, size));
 }
 
 static bool do_free(struct executing *e, uint32_t slot, const struct step *step)
@@ -374,7 +379,7 @@ static bool do_once(struct executing *e, const struct step *step, uint32_t slot)
         return true;
     case STEP_LOCK:
         if (e->heap.block[slot].p != NULL)
-            mlock(e->heap.block[slot].p, e->heap.block[slot].size);
+            has_locked |= mlock(e->heap.block[slot].p, e->heap.block[slot].size) == 0;
         return true;
     case STEP_REFUSE:
         refuse(e, step);

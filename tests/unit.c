@@ -10,8 +10,8 @@ static case_function *const cases[] = {
     case_attribution,    case_breakpoint,   case_call_list, case_claims,      case_fill,
     case_install_path,   case_interval_map, case_memcheck,  case_object_file, case_options,
     case_property,       case_random,       case_record,    case_replay,      case_report,
-    case_requested_size, case_search,       case_sizes,     case_small_scope, case_stall,
-    case_text,           case_trace,        case_version};
+    case_requested_size, case_search,       case_sizes,     case_stall,       case_text,
+    case_trace,          case_version};
 
 int main(void)
 {

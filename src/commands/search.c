@@ -104,27 +104,15 @@ static enum exit_code load_first(struct searching *searching, const struct launc
 
 /* ---- telling --------------------------------------------------------------------------------- */
 
-static const char *small_scope_of(const struct search_result *result)
-{
-    if (result->small_whole == result->small_calls)
-        return fmt("all of up to %u calls", result->small_calls);
-    if (result->small_whole == 0)
-        return fmt("some of up to %u calls", result->small_calls);
-    return fmt("all of up to %u calls and some of up to %u", result->small_whole,
-               result->small_calls);
-}
-
 static void print_summary(const struct options *options, const struct search_result *result)
 {
     if (options->quiet)
         return;
     printf("%" PRIu64 " histor%s of %" PRIu64 " calls in %.1f s, %.1f million a second of a "
-           "process; %" PRIu64 " of them are %s; %" PRIu64 " kinds of calls, %u edges "
-           "of sizes; seed %" PRIu64 "\n",
-           result->trials + result->small, result->trials + result->small == 1 ? "y" : "ies",
-           result->calls, result->seconds,
-           result->busy > 0 ? (double)result->calls / result->busy / 1e6 : 0, result->small,
-           small_scope_of(result), result->tuples, result->edges, options->seed);
+           "process; %" PRIu64 " kinds of calls, %u edges of sizes; seed %" PRIu64 "\n",
+           result->trials, result->trials == 1 ? "y" : "ies", result->calls, result->seconds,
+           result->busy > 0 ? (double)result->calls / result->busy / 1e6 : 0, result->tuples,
+           result->edges, options->seed);
 }
 
 /* What libc's allocator does as well, and what did not come again, is attributed to nobody. */

@@ -36,8 +36,7 @@ struct trial search_trial(const struct search_options *options, struct trial_roo
 
 /* What a searcher tells, in memory that is shared. */
 struct search_slot {
-    uint64_t trials, ended, calls, small;
-    unsigned small_whole;
+    uint64_t trials, ended, calls;
     double busy; /* seconds, in histories */
     int broken;  /* errno, or 0 */
     int has_found;
@@ -54,7 +53,7 @@ struct search_shared {
 };
 
 /* What a history is made by. */
-enum way { MADE_UP, MUTATED, LARGE, HUGE, LONG_RUN, AT_ONCE, IN_TURNS, WAITING, SMALL, WAYS };
+enum way { MADE_UP, MUTATED, LARGE, HUGE, LONG_RUN, AT_ONCE, IN_TURNS, WAITING, WAYS };
 
 struct searcher {
     const struct search_options *options;
@@ -67,44 +66,11 @@ struct searcher {
     struct trial trial;
     struct writer *writer;
     struct corpus corpus;
-    struct small_scope small;
-    unsigned small_rooms; /* that were filled with its histories */
     unsigned huge_ones;   /* histories, so far */
-    bool is_small_lost;   /* some of them did not come to their end */
     uint64_t spent[WAYS]; /* nanoseconds, as estimated */
     enum way way;         /* of the history that is tried */
-    uint64_t until, until_small;
+    uint64_t until;
 };
-
-/* ---- histories ------------------------------------------------------------------------------- */
-
-/* Calls, whose histories are for every search, and seconds that they may take behind its end. */
-enum { SMALL_IN_EACH = 5, SMALL_SECONDS = 60 };
-
-static unsigned small_calls(double seconds)
-{
-    return seconds < 60 ? SMALL_IN_EACH : MOST_SMALL_CALLS;
-}
-
-/* The four sizes are the same for all who search: of the first of them, on whom the seed decides.
- */
-static void begin_small_scope(struct searcher *s)
-{
-    const struct size_dict *size_dict = &s->trial.room->size_dict;
-    struct random random = random_for(s->options->seed, "small scope");
-    s->small = (struct small_scope){
-        .calls = 1,
-        .most = small_calls(s->options->seconds),
-        .part = s->number,
-        .parts = (unsigned)s->options->jobs,
-    };
-    size_t edge =
-        size_dict->count > 0 ? size_dict->edge[random_below(&random, size_dict->count)] : 64;
-    s->small.size[0] = 1 + random_below(&random, 32);
-    s->small.size[1] = edge;
-    s->small.size[2] = edge + 1;
-    s->small.size[3] = size_dict_size(size_dict, &random, 256 << 10);
-}
 
 /* ---- ways to make one ------------------------------------------------------------------------ */
 
@@ -239,14 +205,6 @@ static size_t write_in_turns(struct searcher *s)
     return writer->count;
 }
 
-static size_t write_small(struct searcher *s)
-{
-    enum { LEAST_LOG2 = 10, MOST_LOG2 = 16 };
-    size_t room = (size_t)1 << MIN(LEAST_LOG2 + s->small_rooms, (unsigned)MOST_LOG2);
-    s->small_rooms++;
-    return small_scope_write(&s->small, s->own->steps, room);
-}
-
 /* What a call costs is estimated: the same seed has to make the same histories. */
 static const struct {
     unsigned share; /* of the time */
@@ -257,7 +215,6 @@ static const struct {
     [LARGE] = {4, 70000, make_large},        [HUGE] = {1, 100000, make_huge},
     [LONG_RUN] = {3, 150, run_long},         [AT_ONCE] = {2, 2000, write_at_once},
     [IN_TURNS] = {3, 10000, write_in_turns}, [WAITING] = {2, 1000, wait_long},
-    [SMALL] = {3, 150, write_small},
 };
 
 /* Blocks of all sizes, by one thread after the other. */
@@ -340,18 +297,12 @@ static bool is_over(void *data)
     return s->shared->is_over != 0;
 }
 
+/* On a busy machine the first history may take a minute more. */
 static bool is_late(void *data)
 {
     const struct searcher *s = data;
-    bool is_for_each = s->way == SMALL && s->own->small_whole < SMALL_IN_EACH;
-    return clock_now() > (is_for_each ? s->until_small : s->until);
-}
-
-/* Towards the end all of the small scope that is left is to be tried. */
-static bool is_turn_of_small_scope(const struct searcher *s)
-{
-    uint64_t left = (uint64_t)(s->options->seconds / 5 * 1e9);
-    return !s->small.is_done && clock_now() + left > s->until;
+    uint64_t more = s->own->ended == 0 ? (uint64_t)60 * 1000000000 : 0;
+    return clock_now() > s->until + more;
 }
 
 static bool can_be(const struct searcher *s, enum way way)
@@ -361,7 +312,6 @@ static bool can_be(const struct searcher *s, enum way way)
            : way == IN_TURNS ? s->options->stops
            : way == HUGE     ? s->huge
            : way == WAITING  ? s->number + 1 == s->options->jobs
-           : way == SMALL    ? !s->small.is_done
                              : true;
 }
 
@@ -374,34 +324,26 @@ static enum way choose(const struct searcher *s)
         if (can_be(s, way) && s->spent[way] * ways[best].share < s->spent[best] * ways[way].share)
             best = way;
     }
-    return is_turn_of_small_scope(s) || s->small.written == 0 ? SMALL : best;
+    return best;
 }
 
 static void search(struct searcher *s)
 {
     enum { MILLISECONDS = 1000000 };
     trial_learn(&s->trial);
-    begin_small_scope(s);
     s->spent[HUGE] = 20 * MILLISECONDS;     /* for who searches for more than a second */
     s->spent[WAITING] = 150 * MILLISECONDS; /* or a few */
     s->writer->size_dict = &s->trial.room->size_dict;
     for (s->way = choose(s); !is_over(s) && !is_late(s); s->way = choose(s)) {
-        uint64_t ended = s->own->ended;
         size_t count = write_in(s, s->way);
         s->spent[s->way] += cost(s->own->steps, count, s->way);
         if (count > 0 && !try_history(s, count))
             return;
-        s->is_small_lost =
-            s->is_small_lost || (s->way == SMALL && count > 0 && s->own->ended == ended);
-        s->own->small = s->small.written;
-        if (!s->is_small_lost)
-            s->own->small_whole = s->small.whole;
     }
 }
 
-/* Searches in the slot of that number until clock_now() is past `until`, and for what is left of
- * the histories of few calls a minute more.  None of these processes loads the handler: the process
- * of each trial does. */
+/* Searches in the slot of that number until clock_now() is past `until`.  None of these processes
+ * loads the handler: the process of each trial does. */
 _Noreturn static void be_searcher(const struct search_options *options,
                                   struct search_shared *shared, unsigned number, uint64_t until)
 {
@@ -415,7 +357,6 @@ _Noreturn static void be_searcher(const struct search_options *options,
         .trial = search_trial(options, &shared->slots[number].room),
         .writer = writer_new(),
         .until = until,
-        .until_small = until + (uint64_t)SMALL_SECONDS * 1000000000,
     };
     child_prepare();
     s.trial.data = &s;
@@ -447,20 +388,14 @@ static bool pass_on(void *data)
 static void gather(const struct search_options *options, struct search_shared *shared,
                    struct search_result *result)
 {
-    result->trials += result->small; /* of a round before */
-    result->small = 0;
-    result->small_calls = small_calls(options->seconds);
-    result->small_whole = result->small_calls;
     result->tuples = shared->novelty.count;
     result->edges = shared->slots[0].room.size_dict.count;
     for (size_t i = 0; i < options->jobs; i++) {
         const struct search_slot *own = &shared->slots[i];
         result->trials += own->trials;
         result->calls += own->calls;
-        result->small += own->small;
         result->busy += own->busy;
         result->ended += own->ended;
-        result->small_whole = MIN(result->small_whole, own->small_whole);
         if (own->broken != 0) {
             result->is_broken = true;
             errno = own->broken;

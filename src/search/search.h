@@ -17,8 +17,7 @@ struct search_options {
     size_t alignment;       /* that the handler claims, or 0 */
     bool unjudged;          /* make the calls and nothing else */
     uint64_t seed;
-    double seconds;    /* for finding, and for what is left of the small scope up to 60 more;
-                        * shrinking takes up to 30 */
+    double seconds;    /* for finding; shrinking takes up to 30 */
     double hangs;      /* seconds in one call */
     size_t jobs;       /* processes that search at once, to MOST_SEARCHERS */
     size_t most_bytes; /* live */
@@ -33,9 +32,6 @@ struct search_result {
     bool is_broken;         /* no process or no memory could be had; errno says why */
     uint64_t trials, calls; /* that were made */
     uint64_t ended;         /* of the trials, those that came to their end */
-    uint64_t small;         /* of the trials' histories, those of small scope */
-    unsigned small_calls;   /* which are of up to so many calls */
-    unsigned small_whole;   /* and all there are of up to so many */
     uint64_t tuples;        /* different ones that were met */
     unsigned edges;         /* of size classes, that were learnt */
     double seconds;         /* that it took */

@@ -114,7 +114,7 @@ void interpose_refuse(size_t nth, bool keep_failing)
 
 void interpose_refuse_watched(size_t nth, enum refusal how)
 {
-    interpose_watch();
+    live.watching = nth != 0 || live.table != NULL;
     interpose_refuse_advice(nth != 0 && how == REFUSE_ADVICE);
     interpose_refuse(how != REFUSE_ADVICE ? nth : 0, how == REFUSE_ALL_AFTER);
 }

@@ -48,7 +48,8 @@ void interpose_watch(void);
 /* Refuses the nth request from now on with ENOMEM (1: the next one), and with `keep_failing` all
  * after it; 0: none. */
 void interpose_refuse(size_t nth, bool keep_failing);
-/* The same, and watches: for a list of calls, see execute.h. */
+/* The same for a list of calls, see execute.h.  It tracks nothing without interpose_watch(), as a
+ * table of blocks takes more time than the calls. */
 void interpose_refuse_watched(size_t nth, enum refusal how);
 
 /* Makes madvise fail with EINVAL, or mprotect with ENOMEM. */

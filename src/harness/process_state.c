@@ -173,9 +173,9 @@ static void open_files(void)
 static const char *show_descriptor(int fd)
 {
     struct stat stat;
-    int flags = fcntl(fd, F_GETFD);
     if (!is_watched[fd])
         return "";
+    int flags = fcntl(fd, F_GETFD);
     if (flags < 0 || fstat(fd, &stat) != 0)
         return "closed";
     const char *file =

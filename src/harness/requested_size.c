@@ -23,15 +23,18 @@ static struct entry {
 #define PUT(member, value) atomic_store_explicit(&(member), value, memory_order_release)
 #define GET(member) atomic_load_explicit(&(member), memory_order_acquire)
 
+/* Neighbors have neighboring rows, so that few blocks touch few pages. */
 static struct entry *row_of(const void *p)
 {
-    return table[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> 54];
+    uintptr_t region = (uintptr_t)p >> 15;
+    return table[((uintptr_t)p / 32 + (region * 0x9e3779b97f4a7c15u >> 54)) % ROWS];
 }
 
 /* Makes the entry the caller's to write if its address is still `from`. */
 static bool take_from(_Atomic uintptr_t *address, uintptr_t from)
 {
-    return from != BEING_WRITTEN && atomic_compare_exchange_strong(address, &from, BEING_WRITTEN);
+    return from != BEING_WRITTEN && atomic_load_explicit(address, memory_order_relaxed) == from &&
+           atomic_compare_exchange_strong(address, &from, BEING_WRITTEN);
 }
 
 /* Returns an entry of the row that was taken, or NULL if other threads were faster. */

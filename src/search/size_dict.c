@@ -15,32 +15,33 @@ enum { PAGE = 4096 };
 /* The least distance of a few blocks of that size, made one after the other; 0: not known. */
 static size_t distance(const PyDataMemAllocator *a, size_t size)
 {
-    enum { BLOCKS = 6 };
-    char *p[BLOCKS];
+    enum { LARGE = 1024, MOST = 6 };
+    int blocks = size > LARGE ? MOST / 2 : MOST; /* pages that are touched take time */
+    char *p[MOST];
     size_t least = 0;
-    for (int i = 0; i < BLOCKS; i++)
+    for (int i = 0; i < blocks; i++)
         p[i] = a->malloc(a->ctx, size);
-    for (int i = 0; i < BLOCKS; i++) {
-        for (int k = 0; k < BLOCKS; k++) {
+    for (int i = 0; i < blocks; i++) {
+        for (int k = 0; k < blocks; k++) {
             if (p[i] == NULL || p[k] == NULL || p[k] <= p[i])
                 continue;
             size_t apart = (uintptr_t)p[k] - (uintptr_t)p[i];
             least = least == 0 ? apart : MIN(least, apart);
         }
     }
-    for (int i = 0; i < BLOCKS; i++) {
+    for (int i = 0; i < blocks; i++) {
         if (p[i] != NULL)
             a->free(a->ctx, p[i], size);
     }
     return least;
 }
 
-/* The largest size from `low` on, which is not `high`, that takes as little room as `low`. */
-static size_t edge_between(const PyDataMemAllocator *a, size_t low, size_t high)
+/* The largest size from `low` on, which is not `high`, that takes as little room as `low`: most
+ * likely the next one that is a multiple of 16, as in handlers without classes. */
+static size_t edge_between(const PyDataMemAllocator *a, size_t room, size_t low, size_t high)
 {
-    size_t room = distance(a, low);
-    while (high - low > 1) {
-        size_t middle = low + (high - low) / 2;
+    for (size_t step = 16; high - low > 1; step = high) {
+        size_t middle = low + MIN(step, (high - low) / 2);
         if (distance(a, middle) == room)
             low = middle;
         else
@@ -57,7 +58,7 @@ static size_t learn(struct size_dict *size_dict, const PyDataMemAllocator *a, si
     while (size < to && size_dict->count < most && clock_now() < until) {
         size_t here = distance(a, size);
         if (here != room && here != 0 && room != 0) {
-            size_dict->edge[size_dict->count] = (uint32_t)edge_between(a, before, size);
+            size_dict->edge[size_dict->count] = (uint32_t)edge_between(a, room, before, size);
             size_dict->count++;
         }
         before = size;

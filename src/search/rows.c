@@ -101,10 +101,10 @@ static struct scenario draw_cheap(struct rows *rows)
 /* Blocks are filled and checked as a whole, or in part so that more of them can be checked. */
 static struct fill_rules draw_fill(struct rows *rows)
 {
-    static const size_t whole[] = {0, 0, 4096, 1 << 16, 1 << 20};
+    static const size_t whole[] = {0, 0, 0, 4096, 4096, 1 << 16, 1 << 16, 1 << 20};
     return (struct fill_rules){.whole =
                                    whole[random_below(&rows->random, sizeof whole / sizeof *whole)],
-                               .marks = random_below(&rows->random, 2) == 0};
+                               .marks = random_below(&rows->random, 4) == 0};
 }
 
 /* The last step frees what the rows left.  Each of several threads does the whole list, with slots

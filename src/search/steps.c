@@ -415,11 +415,14 @@ static bool has_memory(struct executing *e, uint32_t block)
 
 bool steps_do(struct executing *e, const struct step *step)
 {
-    for (uint32_t i = 0; i < step->times; i++) {
+    enum { MOST_REFUSED = 16 }; /* after which all blocks of that size would be */
+    for (uint32_t i = 0, refused = 0; i < step->times && refused < MOST_REFUSED; i++) {
+        uint32_t slot = step->block + i;
         if (step->error != 0)
             errno = step->error;
-        if (!has_memory(e, i) || !do_once(e, step, step->block + i))
+        if (!has_memory(e, i) || !do_once(e, step, slot))
             return false;
+        refused += step->kind == STEP_MALLOC && e->heap.block[slot].p == NULL;
     }
     return true;
 }

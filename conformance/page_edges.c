@@ -52,7 +52,7 @@ void check_page_edges_extent(void)
 void check_page_edges_growth(void)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t edges[] = {9 * page, 33 * page, 40 * page, 2 * MIB, 5 * MIB + page};
+    const size_t edges[] = {9 * page, 33 * page, 40 * page, MIB, 2 * MIB + page};
     for (size_t i = 0; i < LENGTH(edges) && edges[i] < largest_to_try(); i++) {
         for (size_t j = 0; j < LENGTH(headers); j++)
             second_of_three(edges[i] - 600, edges[i] - headers[j]);

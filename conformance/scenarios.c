@@ -67,6 +67,9 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
 {
     const struct property *property = running_property();
     bool is_stopped = limits->level[FACTOR_THREADS].first == STOPPED_INSIDE;
+    static size_t most_resident;
+    if (most_resident == 0)
+        most_resident = free_memory() / 4; /* others run beside this one */
     struct rows_result result;
     struct rows_options options = {
         .alignment = subject_claims().alignment,
@@ -82,7 +85,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         .around = is_stopped && !limits->threads && python_has_gil() && !python_uses_gil()
                       ? python_call_with_gil
                       : NULL,
-        .most_resident = free_memory() / 4, /* others run beside this one */
+        .most_resident = most_resident,
         .limits = *limits,
     };
     static struct coverage coverage;

@@ -63,9 +63,9 @@ PROPERTY(threads_any_number,
     check_scenarios(260000, &limits);
     limits.threads = false;
     limits.level[FACTOR_THREADS].first = HUNDREDS_AT_ONCE;
-    limits.level[FACTOR_MADE_BY].count = 0;
+    limits.level[FACTOR_MADE_BY] = (struct level_range){0};
     limits.level[FACTOR_REPETITION].first = 1;
-    check_scenarios(110000, &limits);
+    check_scenarios(60000, &limits);
 }
 
 PROPERTY(threads_outlives_its_thread,

@@ -155,7 +155,6 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
         auditor_print_live(program.auditor, table, program.options->stacks ? 20 : 0);
     if (table != NULL)
         fclose(table);
-    findings->reached_exit = true;
     Py_RETURN_NONE;
 }
 

@@ -33,10 +33,9 @@ struct findings {
     struct audit audit;
     _Atomic int load; /* enum load_state, of the subject */
     char why[512];
-    char numpy_version[32];
     _Atomic bool no_trace,
         trace_broke; /* of --record: not to be opened, or to be written to its end */
-    _Atomic bool in_force, imported, reached_exit, reached_end, uncaught, memory_error;
+    _Atomic bool in_force, imported, reached_end, uncaught, memory_error;
     _Atomic bool free_threaded, gil; /* the latter: in use, as far as the program came */
     size_t refused;                  /* by the injector */
     size_t blocks_at_exit, bytes_at_exit;

@@ -23,7 +23,6 @@
 #include "report/atomic_file.h"
 #include "repro/call_log.h"
 #include "search/characterize.h"
-#include "search/reproducer.h"
 #include "search/search.h"
 #include "search/show.h"
 #include "supervise/child.h"

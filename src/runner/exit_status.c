@@ -2,7 +2,7 @@
  *
  * What a record says of the process that left it.
  */
-#include "runner/exit_status.h"
+#include "runner/worker.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -17,7 +17,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "model/options.h"
-#include "runner/exit_status.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
 

@@ -22,7 +22,6 @@
 #include "harness/limits.h"
 #include "harness/property_child.h"
 #include "python/python.h"
-#include "runner/exit_status.h"
 #include "runner/memcheck.h"
 #include "subject/subject.h"
 #include "supervise/child.h"

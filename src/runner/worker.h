@@ -73,4 +73,20 @@ double worker_time_limit(const struct plan *plan, const struct property *propert
  * machine if it is not given. */
 bool is_past_max_time(const struct options *options, uint64_t begin);
 
+/* ---- exit_status.c: how the process of a property ended ------------------------------------- */
+
+/* Fills in expected and seen for a process that did not reach its end. */
+void ending_describe(struct record *record, const char *how);
+
+/* The same from the output of a sanitizer that ended the process without a signal; false if none
+ * did. */
+bool ending_by_sanitizer(struct record *record);
+
+/* Forgets suspects of a process that went on for a moment after what ended it. */
+void ending_forget_cause(struct record *record);
+
+/* Terminates the texts and checks the verdict of a process that reached its end: a handler can
+ * overwrite them. */
+void record_terminate(struct record *record);
+
 #endif

@@ -3,7 +3,7 @@
  * A reproducer: the calls as a table, then the sources of the heap model, of the executor and of
  * runtime.c.
  */
-#include "search/reproducer.h"
+#include "search/show.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -11,7 +11,6 @@
 #include "base/install_path.h"
 #include "python/python_sources.h"
 #include "repro/call_log.h"
-#include "search/show.h"
 
 enum { USUAL_SECONDS = 10, SECONDS_TO_GROW = 60, RIGHT = 96 };
 

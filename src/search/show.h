@@ -26,4 +26,18 @@ const char *show_step(const struct step *step);
  */
 bool show_as_trace(const char *path, const struct call_list *list, char *why, size_t room);
 
+/* ---- reproducer.c: a list of calls as a C file that needs nothing of conform ---------------- */
+
+struct reproducer {
+    const char *id, *clause, *seen; /* of the failure; a line each */
+    const char *path, *entry;       /* of the handler */
+    bool is_getter;
+    const struct call_list *list; /* tidied */
+    size_t alignment;             /* that the handler claims, or 0 */
+    bool checks_errno;            /* that free keeps it */
+};
+
+/* Prints all of it; ferror(file) is set if that fails. */
+void reproducer_print(FILE *file, const struct reproducer *reproducer);
+
 #endif

@@ -686,9 +686,18 @@ static size_t any_size(struct writer *writer, const struct few *few)
     return few->sizes[random_below(&writer->random, few->count)];
 }
 
+/* The newest block, half of the time: only it may end where the memory begins that was never used.
+ */
+static uint32_t newest_or_any(struct writer *writer)
+{
+    return writer->live_count > 0 && random_below(&writer->random, 2) == 0
+               ? writer->live[writer->live_count - 1]
+               : writer_any(writer);
+}
+
 static void write_any(struct writer *writer, const struct few *few)
 {
-    uint32_t slot = writer_any(writer);
+    uint32_t slot = newest_or_any(writer);
     size_t size = any_size(writer, few);
     if (slot == NO_SLOT ||
         (writer->live_count < few->most_live && random_below(&writer->random, 2) == 0))
@@ -753,11 +762,13 @@ void interleaved_write(struct writer *writer, const size_t *sizes, size_t size_c
     writer->thread = 0;
 }
 
-/* Of a few sizes, so that the threads meet in the same lists. */
+/* Of a few sizes, so that the threads meet in the same lists; or of many, so that lists are empty
+ * and memory is taken that was never used. */
 static void write_stops(const struct row *row)
 {
-    enum { FEW = 3 };
-    size_t sizes[FEW] = {row->size}, count = 1 + below(row, FEW);
+    enum { FEW = 3, MANY = 32, MANY_EVERY = 8 };
+    size_t sizes[MANY] = {row->size};
+    size_t count = below(row, MANY_EVERY) == 0 ? MANY : 1 + below(row, FEW);
     for (size_t i = 1; i < count; i++)
         sizes[i] = below(row, 2) == 0 ? size_in(row) : larger(row, row->size);
     interleaved_write(row->writer, sizes, count, number_in(row, FACTOR_REPETITION));

@@ -9,9 +9,8 @@
 #include "harness/threads.h"
 #include "python/api.h"
 #include "python/python.h"
-#include "scenarios.h"
 
-enum { KEEPERS = 3, ARRAYS = 8, STEPS = 1500, STEPS_IF_INSTRUMENTED = 100 };
+enum { KEEPERS = 3, ARRAYS = 8, STEPS = 5000, STEPS_IF_INSTRUMENTED = 100 };
 
 /* A thread that makes, resizes and drops arrays of its own. */
 struct keeper {
@@ -118,7 +117,7 @@ static void keep_beside_others(void *data)
 }
 
 PROPERTY(numpy_without_gil,
-    .id     = "numpy.without-gil", .level = MUST, .basis = BASIS_CALLER, .scenarios = true,
+    .id     = "numpy.without-gil", .level = MUST, .basis = BASIS_CALLER,
     .clause = "where Python has no GIL, several threads can make, resize and free arrays at once",
     .source = "PEP 703; alloc.c PyDataMem_UserNEW and its kin, which take no lock, 2.1 to 2.5",
     .why    = "without a GIL PyGILState_Check is true and PyGILState_Ensure excludes no thread",
@@ -130,7 +129,6 @@ PROPERTY(numpy_without_gil,
     if (python_uses_gil())
         skip("this Python has a GIL");
     control_run(keep_alone, NULL, "in one thread alone");
-    check_stopped_scenarios();
     pthread_barrier_init(&ready, NULL, KEEPERS);
     for (size_t i = 0; i < KEEPERS; i++) {
         keepers[i].number = i;

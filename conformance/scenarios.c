@@ -66,7 +66,6 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
                   const struct property *owner)
 {
     const struct property *property = running_property();
-    bool is_stopped = limits->level[FACTOR_THREADS].first == STOPPED_INSIDE;
     static size_t most_resident;
     if (most_resident == 0)
         most_resident = free_memory() / 4; /* others run beside this one */
@@ -82,9 +81,6 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
                                      : MAX(seconds_per_cost * cost, least_seconds),
         .refuse = interpose_works() ? interpose_refuse_watched : NULL,
         .jump = interpose_works() ? clock_jump : NULL,
-        .around = is_stopped && !limits->threads && python_has_gil() && !python_uses_gil()
-                      ? python_call_with_gil
-                      : NULL,
         .most_resident = most_resident,
         .limits = *limits,
     };
@@ -97,8 +93,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     options.least_cost = options.cost * LEAST_PERCENT / 100;
     if (is_instrumented() && cost <= ONE_ROW)
         return; /* a hundred thousand calls */
-    /* As in_threads() does. */
-    bool releases = python_has_gil() && (limits->threads || options.around != NULL);
+    bool releases = limits->threads && python_has_gil(); /* as in_threads() does */
     if (releases)
         python_release();
     rows_run(handler, &options, &result);

@@ -44,19 +44,6 @@ unsigned thread_count(const struct call_list *list)
     return most + 1;
 }
 
-static void run_body(void *data)
-{
-    struct list_thread *thread = data;
-    thread->run(thread);
-}
-
-static void *run_thread(void *data)
-{
-    struct list_thread *thread = data;
-    thread->first->options->around(run_body, thread);
-    return NULL;
-}
-
 bool thread_begin(struct list_thread *thread, struct executing *first, unsigned number,
                   void *(*run)(void *))
 {
@@ -68,9 +55,7 @@ bool thread_begin(struct list_thread *thread, struct executing *first, unsigned 
     thread->e.numbers = (uint64_t)(number + 1) << 32;
     /* What the others have live is not known, unless it is little. */
     thread->e.heap.is_limited = first->options->most_bytes > HEAP_GRANTED_BYTES;
-    thread->run = run;
-    bool is_plain = first->options->around == NULL;
-    return pthread_create(&thread->id, NULL, is_plain ? run : run_thread, thread) == 0;
+    return pthread_create(&thread->id, NULL, run, thread) == 0;
 }
 
 void thread_tell(struct list_thread *thread)

@@ -21,7 +21,6 @@ struct list_thread {
     uint64_t told;              /* of these, the first one */
     pthread_t id;
     unsigned number;
-    void *(*run)(void *thread);
 };
 
 unsigned thread_count(const struct call_list *list);

@@ -51,8 +51,7 @@ struct execute_options {
     PyDataMem_Handler *(*getter)(const char **why); /* for STEP_ASK_GETTER; or NULL */
     void (*refuse)(size_t nth, enum refusal how);   /* for STEP_REFUSE; or NULL */
     void (*jump)(unsigned seconds); /* moves the clock in place of a long STEP_PAUSE; or NULL */
-    void (*around)(void (*body)(void *), void *data); /* calls the body of a thread; or NULL */
-    uint32_t slots;                                   /* that the steps name, at the most */
+    uint32_t slots;                 /* that the steps name, at the most */
     size_t most_bytes;       /* live; what is more is not asked for; SIZE_MAX: all is asked for */
     bool huge;               /* but for blocks of which little is touched: STEPS_HUGE */
     bool may_refuse;         /* nothing is said of that, whatever is live */

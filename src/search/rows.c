@@ -177,7 +177,6 @@ static void execute_list(struct rows *rows, struct rows_result *result)
         .most_resident = rows->options->most_resident,
         .refuse = rows->options->refuse,
         .jump = rows->options->jump,
-        .around = rows->options->around,
         .slots = rows->slots,
         .most_bytes = rows->options->limits.most_bytes,
     };

@@ -21,7 +21,6 @@ struct rows_options {
     size_t most_resident; /* bytes of this process, beyond which no further list begins */
     void (*refuse)(size_t nth, enum refusal how); /* see struct execute_options */
     void (*jump)(unsigned seconds);
-    void (*around)(void (*body)(void *), void *data);
     struct scenario_limits limits;
     struct coverage *coverage; /* to which the rows are added */
 };

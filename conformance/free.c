@@ -113,7 +113,7 @@ PROPERTY(free_any_size,
                   [FACTOR_REPETITION] = FROM_TO(1, 1)}};
     static size_t told[] = {0, SIZE_MAX};
     check_scenarios_about(FACTOR_FREE_SIZE, 10000, &small);
-    check_scenarios_about(FACTOR_FREE_SIZE, 30000, &large);
+    check_scenarios_about(FACTOR_FREE_SIZE, 20000, &large);
     for (size_t i = 0; i < LENGTH(told); i++)
         expect_no_growth(60, use_and_free, use_and_free_rightly, &told[i],
                          "blocks are freed with sizes that are wrong");

@@ -291,5 +291,5 @@ PROPERTY(scenarios_pressure,
                                            .address_limits = !is_instrumented(),
                                            .level[FACTOR_PRESSURE] =
                                                FROM_TO(ERRNO_SET, ADDRESS_LIMIT)};
-    check(&recorded, 60000, &limits, NULL);
+    check(&recorded, 40000, &limits, NULL);
 }

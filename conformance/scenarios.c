@@ -92,7 +92,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     options.longest = MAX(8 * options.seconds, time_limit() / 16);
     options.least_cost = options.cost * LEAST_PERCENT / 100;
     if (is_instrumented() && cost <= ONE_ROW)
-        return; /* a hundred thousand calls */
+        return;                                          /* a hundred thousand calls */
     bool releases = limits->threads && python_has_gil(); /* as in_threads() does */
     if (releases)
         python_release();

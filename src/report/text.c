@@ -187,7 +187,7 @@ static void print_brief(const struct page *page)
             continue;
         print_verdict(page, page->run->outcomes[i].verdict);
         int column = MARGIN + fprintf(page->file, "%-30s ", page->run->properties[i]->id);
-        bool fails = page->run->outcomes[i].verdict == FAIL;
+        bool fails = page->run->outcomes[i].verdict == FAIL && !page->run->options->memcheck;
         const char *message = fails ? run_message(page->run, i) : run_seen(page->run, i);
         bool fits = column + (int)strlen(message) <= RIGHT;
         fprintf(page->file, "%.*s%s\n", fits ? RIGHT : RIGHT - column - 3, message,

@@ -110,7 +110,7 @@ def stopped_one(tap):
     handler = os.path.join(suite.FAULTY, "deep.so:stack_has_no_tag")
     result = suite.conform("-H", handler, "--search=%d" % LONGEST, "--seed=1",
                            "--repro=folder", timeout=2 * LONGEST)
-    told = re.search(r"(?m)^FAIL +\S+  (\d+) steps, of \d+", result.stdout)
+    told = re.search(r"(?m)^(?:FAIL|CRASH) +\S+  (\d+) steps, of \d+", result.stdout)
     tap.point(result.code == 1 and told and int(told[1]) <= 20
               and re.search(r"(?m), stopped at \+0x[0-9a-f]+ of its object; meanwhile$",
                             result.stdout), "a list without tags is found", result)

@@ -7,7 +7,6 @@
 #include "scenarios.h"
 
 #include <pthread.h>
-#include <signal.h>
 
 #include "harness/breakpoint.h"
 #include "harness/harness.h"
@@ -68,7 +67,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     const struct property *property = running_property();
     static size_t most_resident;
     if (most_resident == 0)
-        most_resident = free_memory() / 4; /* others run beside this one */
+        most_resident = steps_bytes(true) + free_memory() / 4; /* others run beside this one */
     struct rows_result result;
     struct rows_options options = {
         .alignment = subject_claims().alignment,
@@ -112,7 +111,8 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         if (!is_instrumented() && !in_control() && cost > ONE_ROW &&
             result.cost < options.least_cost)
             mark_incomplete("%zu rows of scenarios were run, %.0f %% of the rows of this seed, "
-                            "because the handler is slow; give it more time by --timeout",
+                            "because the handler is slow, or takes more memory than a quarter of "
+                            "what is free; give it more time by --timeout",
                             (size_t)result.rows, 100 * result.cost / options.cost);
         return;
     }
@@ -150,26 +150,6 @@ void check_scenarios_through(PyDataMem_Handler *handler, double cost,
 {
     struct scenario_limits own = of_property(limits);
     check(handler, cost, &own, NULL);
-}
-
-/* Code that blocks SIGTRAP is killed where it is stopped. */
-static void check_stopped(void *unused)
-{
-    struct scenario_limits limits = {
-        .most_size = 256,
-        .most_bytes = 16 << 20,
-        .level = {[FACTOR_THREADS] = FROM_TO(STOPPED_INSIDE, STOPPED_INSIDE),
-                  [FACTOR_REPETITION] = FROM_TO(2, 2)}};
-    (void)unused;
-    check_scenarios(250000, &limits);
-    limits.most_size = 128 << 10;
-    check_scenarios(50000, &limits);
-}
-
-void check_stopped_scenarios(void)
-{
-    if (!is_instrumented())
-        in_child_unless(SIGTRAP, check_stopped, NULL);
 }
 
 struct checking {

@@ -26,9 +26,6 @@ void check_scenarios_through(PyDataMem_Handler *handler, double cost,
  * violation is found there, the running property reports each violation of the rows themselves. */
 void check_scenarios_about(enum factor factor, double cost, const struct scenario_limits *limits);
 
-/* Runs rows in which one of two threads is stopped inside calls, in a process of its own. */
-void check_stopped_scenarios(void);
-
 /* As check_scenarios(), in a new thread, which holds the GIL if this one does. */
 void check_scenarios_in_thread(double cost, const struct scenario_limits *limits);
 

@@ -337,7 +337,7 @@ void shm_detach(void *data)
     free(a);
 }
 
-/* Python runs no finalizer of what is still referred to at its end, as a global is. */
+/* At its end Python runs no finalizers of objects that globals still hold. */
 __attribute__((destructor)) static void uncount_attached(void)
 {
     for (struct attached *a = attached; a != NULL; a = a->next) {

@@ -127,7 +127,7 @@ def _numpy_table() -> Any:
 _set_handler = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_numpy_table()[_SET_HANDLER])
 _get_handler = ctypes.PYFUNCTYPE(ctypes.py_object)(_numpy_table()[_GET_HANDLER])
 
-# The with statements that this context is in: what was entered, the capsule before, and a note.
+# The open with statements of this context: the object entered, the capsule before it, and a note.
 _entered: contextvars.ContextVar[tuple[tuple[object, object, int], ...]] = contextvars.ContextVar(
     "nep49", default=())
 
@@ -139,9 +139,10 @@ def _enter(entered: object, handler: Handler, note: int = 0) -> Handler:
 
 
 def _leave(entered: object) -> int:
-    """Installs what was active before, and returns the note.
+    """Installs the handler before it, and returns the note.
 
-    A generator may leave before what was entered after it: that then goes back to what was before.
+    A generator may leave before an object that was entered later: that one then restores the
+    earlier handler.
     """
     left = list(_entered.get())
     for index, (each, before, note) in enumerate(left):
@@ -688,4 +689,4 @@ class arena(use):
                           stacklevel=2)
 
 
-from nep49 import shm  # noqa: E402  it needs what is above
+from nep49 import shm  # noqa: E402  it needs the names above

@@ -115,7 +115,7 @@ def run_apart(item: pytest.Item, handler: nep49.Handler) -> list[pytest.TestRepo
         if status != 0:
             return [lost(item, handler, status, stack.read())]
         reports, caught, leaving = pickle.load(results)
-        for text, module, name, *place in caught:  # pytest records what is shown
+        for text, module, name, *place in caught:  # pytest records shown warnings
             warnings.showwarning(text, getattr(sys.modules.get(module), name, UserWarning), *place)
         if leaving is not None:
             pytest.exit(*leaving)

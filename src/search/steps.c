@@ -92,11 +92,30 @@ static void may_touch(struct executing *e, size_t size)
     atomic_store_explicit(&e->execution->huge, may ? size : 0, memory_order_relaxed);
 }
 
+/* Pages of this process were locked into memory.  mremap refuses a range of which a part is locked,
+ * also after the block that was there is gone. */
+static bool has_locked;
+
+/* False if this process may be the cause of a refusal: its address-space limit leaves less than
+ * glibc maps for a new arena (128 MiB). */
+static bool has_room(const struct executing *e, size_t size)
+{
+    enum { ARENA = 128 << 20 };
+    return e->room.rlim_cur == RLIM_INFINITY ||
+           steps_bytes(false) + size + ARENA <= e->room.rlim_cur;
+}
+
+static bool refused(struct executing *e, size_t size)
+{
+    return size == 0 || heap_is_impossible(size) || !has_room(e, size) ||
+           heap_refused(&e->heap, size);
+}
+
 static bool made(struct executing *e, uint32_t slot, enum step_kind by, void *p, size_t size)
 {
     note(e, by, size, e->last, p);
     if (p == NULL)
-        return size == 0 || heap_refused(&e->heap, size);
+        return refused(e, size);
     count_huge(e, size, 0);
     return heap_made(&e->heap, slot, ++e->numbers, by, p, size);
 }
@@ -125,10 +144,6 @@ static bool do_calloc(struct executing *e, uint32_t slot, size_t nelem, size_t e
     return made(e, slot, STEP_CALLOC, p, size);
 }
 
-/* Pages of this process were locked into memory.  mremap refuses a range of which a part is locked,
- * also after the block that was there is gone. */
-static bool has_locked;
-
 static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
 {
     const PyDataMemAllocator *a = e->allocator;
@@ -149,8 +164,7 @@ static bool do_realloc(struct executing *e, uint32_t slot, size_t size)
         count_huge(e, size, old);
         return heap_resized(&e->heap, slot, p, size);
     }
-    return heap_kept(&e->heap, slot, size) &&
-           (size == 0 || has_locked || heap_refused(&e->heap, size));
+    return heap_kept(&e->heap, slot, size) && (has_locked || refused(e, size));
 }
 
 static bool do_free(struct executing *e, uint32_t slot, const struct step *step)

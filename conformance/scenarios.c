@@ -60,7 +60,16 @@ PyDataMem_Handler *scenarios_handler(void)
     return &recorded;
 }
 
-/* `owner` reports what is found; NULL: the property that states the requirement. */
+/* Returns the property that reports a violation of the rule: `owner` unless it is NULL or the call
+ * itself is wrong, whatever was called before. */
+static const struct property *reports(const struct property *owner, enum heap_rule rule)
+{
+    bool is_call_alone =
+        rule == HEAP_TOO_LARGE || rule == HEAP_FAILURE_KEEPS_BLOCK || rule == HEAP_OVERFLOW;
+    return owner == NULL || is_call_alone ? property_of_rule(rule) : owner;
+}
+
+/* `owner` is as for reports(). */
 static void check(PyDataMem_Handler *handler, double cost, const struct scenario_limits *limits,
                   const struct property *owner)
 {
@@ -118,17 +127,20 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     }
     char stopped[128] = "";
     if (result.found.scenario.level[FACTOR_THREADS] == STOPPED_INSIDE && breakpoint_where() != 0)
-        snprintf(stopped, sizeof stopped, "; one was stopped at %s",
+        snprintf(stopped, sizeof stopped, "one was stopped at %s; ",
                  breakpoint_name(breakpoint_where()));
     bool is_call = result.step.kind <= STEP_FREE && !result.at_end;
     if (result.violation.rule == HEAP_ZEROED) /* so that all that met it have one cause */
         suspect_not_zero(result.step.first, result.step.second);
-    fail_for(owner != NULL ? owner : property_of_rule(result.violation.rule),
-             is_call ? &result.step : NULL, "%s: %s%s%s%s; row %zu of %s: %s",
-             result.at_end ? "when all live blocks were checked" : show_step(&result.step),
-             result.violation.seen, result.violation.history[0] != '\0' ? "; " : "",
-             result.violation.history, stopped, (size_t)result.rows, property->id,
-             scenario_words(&result.found.scenario, words, sizeof words));
+    const struct finding finding = {
+        .call = is_call ? &result.step : NULL,
+        .words = result.at_end ? "when all live blocks were checked" : show_step(&result.step),
+        .expected = heap_rule_expected(result.violation.rule),
+        .past = result.violation.history,
+        .situation = fmt("%srow %zu of %s: %s", stopped, (size_t)result.rows, property->id,
+                         scenario_words(&result.found.scenario, words, sizeof words)),
+    };
+    fail_for(reports(owner, result.violation.rule), &finding, "%s", result.violation.seen);
 }
 
 /* Impossible requests have properties of their own. */

@@ -150,12 +150,12 @@ def judged(tap, what, kind, compiler, handler):
         held = (result.code == NOT_CONFORMANT and re.search("^FAIL +realloc", result.stdout, re.M)
                 and re.search(ADDRESS_REPORT, result.stdout)
                 and re.search("hint +build the handler with -g", result.stdout)
-                and re.search(r"seen +heap-buffer-overflow.*,\s+inside\s+realloc", result.stdout))
+                and re.search(r"actual +heap-buffer-overflow.*,\s+inside\s+realloc", result.stdout))
         tap.point(held, what + ": its report of a faulty one is shown", result)
     if kind.endswith("undefined"):
         result = suite.conform(handler + ":undefined", "--run=malloc.zero")
         held = (result.code == NOT_CONFORMANT and re.search("^FAIL +malloc", result.stdout, re.M)
-                and re.search("seen +signed integer overflow", result.stdout))
+                and re.search("actual +signed integer overflow", result.stdout))
         tap.point(held, what + ": what is undefined counts", result)
 
 

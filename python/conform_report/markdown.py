@@ -19,7 +19,7 @@ def code(text):
 
 def finding(p):
     lines = ["### %s: %s" % (p["verdict"], escape(p["id"])), ""]
-    for name in "level clause source expected seen hint".split():
+    for name in "level clause source expected seen handler hint".split():
         if p[name]:
             lines.append("* %s: %s" % (name, escape(p[name])))
     if model.is_waived(p):

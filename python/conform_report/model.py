@@ -33,7 +33,7 @@ PROPERTY = {
     "id": "", "level": "", "basis": "", "target": "handler", "verdict": "", "message": "",
     "seconds": 0.0, "expected": "", "seen": "", "clause": "", "source": "", "hint": "",
     "reproduce": "", "repro": "", "output": "", "bad_rounds": 0,
-    "when": "", "not_when": "",
+    "when": "", "not_when": "", "handler": "", "same_as": "",
     "waived": {"reason": "", "url": "", "until": ""},
 }
 REPORT = {

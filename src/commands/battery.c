@@ -195,6 +195,7 @@ static void fill_run(struct coordinator *c)
     run->characterized = allocate(run->count, sizeof *run->characterized);
     run->rounds = c->rounds;
     run->seconds = clock_since(c->begin);
+    run_symbolize(run);
     run_conclude(run);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * Records a fatal signal: the calls in progress and the location of the fault, which comes last
- * because only dladdr() can find it, and a corrupted process may die there.
+ * because it takes dladdr() and the unwinder, in which a corrupted process may die.
  */
-#include <dlfcn.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -13,6 +12,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "harness/code_place.h"
 #include "harness/proc_count.h"
 #include "harness/test_process.h"
 
@@ -30,23 +30,6 @@ static uintptr_t instruction_of(const void *context)
     (void)at;
     return 0;
 #endif
-}
-
-/* Writes "libmine.so+0x1139" into words[room]: the object's file, and the address within it as
- * addr2line takes it.  "" if the instruction lies in no file, or this machine's context is not
- * known. */
-static void describe_fault(const void *context, char *words, size_t room)
-{
-    uintptr_t instruction = instruction_of(context);
-    Dl_info info = {.dli_fname = NULL};
-    words[0] = '\0';
-    if (instruction == 0 || dladdr((void *)instruction, &info) == 0 || info.dli_fname == NULL)
-        return;
-    const char *slash = strrchr(info.dli_fname, '/');
-    int length = snprintf(words, room, "%s+%#zx", slash != NULL ? slash + 1 : info.dli_fname,
-                          (size_t)(instruction - (uintptr_t)info.dli_fbase));
-    if (length < 0 || (size_t)length >= room)
-        words[0] = '\0';
 }
 
 /* A crash through a struct that is no longer readable is not the call's. */
@@ -75,8 +58,8 @@ static void note_signal(int number, const siginfo_t *info, const void *context)
     note_struct_gone(record);
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
-    if (info->si_code > 0)
-        describe_fault(context, record->signal_place, sizeof record->signal_place);
+    code_place_unwind(info->si_code > 0 ? instruction_of(context) : 0,
+                      function_of(record->signal_call.kind), &record->place);
 }
 
 /* Records the signal; the default action then ends the process, when the instruction runs again. */

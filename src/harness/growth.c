@@ -275,7 +275,9 @@ void expect_no_growth_at(int line, enum measure end, size_t cycles, void (*cycle
     test_process.setup.record->growing = is_memory;
     call_log_to(NULL); /* what has shown it comes last there */
     if (reported_by(grown) != running_property())
-        fail_for(reported_by(grown), NULL, "%s while %s", growth, what);
+        fail_for(reported_by(grown),
+                 &(struct finding){.words = "", .expected = "", .past = "", .situation = ""},
+                 "%s while %s", growth, what);
     /* a control only decides whose the growth is: one confirming phase is enough */
     repeated.cycle = control;
     const char *without = control != NULL ? growth_confirmed(&repeated, 1, &grown) : NULL;

@@ -53,6 +53,9 @@ void note_overlap(struct record *record);
 /* Records fatal signals, until the default action ends the process. */
 void catch_fatal_signals(void);
 
+/* The function of the handler as loaded, or NULL if the kind is no call. */
+void (*function_of(enum step_kind kind))(void);
+
 /* Before the first call into the subject. */
 void calls_prepare(void);
 

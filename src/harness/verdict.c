@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/sanitizer_detect.h"
+#include "harness/code_place.h"
 #include "harness/data_races.h"
 #include "harness/test_process.h"
 #include "shims/recorder.h"
@@ -95,6 +96,33 @@ bool in_control(void)
     return test_process.setup.record->control[0] != '\0';
 }
 
+void (*function_of(enum step_kind kind))(void)
+{
+    const PyDataMemAllocator *a = &test_process.as_loaded.allocator;
+    switch (kind) {
+    case STEP_MALLOC:
+        return (void (*)(void))a->malloc;
+    case STEP_CALLOC:
+        return (void (*)(void))a->calloc;
+    case STEP_REALLOC:
+        return (void (*)(void))a->realloc;
+    case STEP_FREE:
+        return (void (*)(void))a->free;
+    default:
+        return NULL;
+    }
+}
+
+/* Only a property about one function fails directly after the call that is wrong. */
+static void note_latest_call(struct record *record)
+{
+    const struct group *group = property_group(test_process.setup.property);
+    const struct step *call = &own_latest()->call;
+    if (group == NULL || group->function == OUTSIDE || group->function != call->kind)
+        return;
+    code_place_find((uintptr_t)function_of(call->kind), &record->place);
+}
+
 _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
 {
     enter_exit_path();
@@ -102,6 +130,7 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
     snprintf(record->expected, sizeof record->expected, "%s", expected);
     FORMAT_INTO(record->seen, seen);
     record->line = line;
+    note_latest_call(record);
     note_overlap(record);
     if (record->signal != 0) /* of a process that Python forked */
         record->suspects[ENDED_IN] = record->signal_call;
@@ -117,13 +146,20 @@ void attribute_to(const char *id, const struct step *call)
              sizeof test_process.setup.record->attribute_to, "%s", id);
 }
 
-_Noreturn void fail_for(const struct property *property, const struct step *call, const char *seen,
-                        ...)
+_Noreturn void fail_for(const struct property *property, const struct finding *finding,
+                        const char *seen, ...)
 {
     enter_exit_path();
     struct record *record = test_process.setup.record;
-    attribute_to(property->id, call);
+    attribute_to(property->id, finding->call);
+    record->is_finding = 1;
     FORMAT_INTO(record->seen, seen);
+    snprintf(record->expected, sizeof record->expected, "%s", finding->expected);
+    snprintf(record->call, sizeof record->call, "%s", finding->words);
+    snprintf(record->past, sizeof record->past, "%s", finding->past);
+    snprintf(record->situation, sizeof record->situation, "%s", finding->situation);
+    if (finding->call != NULL)
+        code_place_find((uintptr_t)function_of(finding->call->kind), &record->place);
     leave(property->level == MUST ? FAIL : WARN);
 }
 

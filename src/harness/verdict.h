@@ -26,10 +26,19 @@ _Noreturn void fail_at(int line, const char *expected, const char *seen, ...)
  * this property is a SKIP if that one, or one about such calls, fails as well. */
 void attribute_to(const char *id, const struct step *call);
 
+/* What a violation in a generated situation consists of, besides what was seen. */
+struct finding {
+    const struct step *call; /* that showed it, or NULL */
+    const char *words;       /* what was done, "malloc(745)"; or "" */
+    const char *expected;    /* or "" */
+    const char *past;        /* what happened to the block before, or "" */
+    const char *situation;   /* the row, or "" */
+};
+
 /* Ends like fail(), or with a warning if a SHOULD does not hold, for another property: the one that
- * states the requirement, which then reports it.  `call` is the one that showed it. */
-_Noreturn void fail_for(const struct property *property, const struct step *call, const char *seen,
-                        ...) __attribute__((format(printf, 3, 4)));
+ * states the requirement, which then reports it. */
+_Noreturn void fail_for(const struct property *property, const struct finding *finding,
+                        const char *seen, ...) __attribute__((format(printf, 3, 4)));
 
 /* It cannot be tested with this handler or on this machine. */
 _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)));

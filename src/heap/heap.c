@@ -48,6 +48,21 @@ const char *heap_rule_name(enum heap_rule rule)
     return names[rule];
 }
 
+const char *heap_rule_expected(enum heap_rule rule)
+{
+    static const char *const expected[HEAP_RULES] = {
+        [HEAP_DISJOINT] = "a block apart from all live blocks",
+        [HEAP_TOO_LARGE] = "NULL",
+        [HEAP_ZEROED] = "all bytes are 0",
+        [HEAP_OVERFLOW] = "NULL",
+        [HEAP_LASTS] = "a block",
+        [HEAP_NEIGHBORS] = "the bytes as written",
+        [HEAP_KEEPS_CONTENTS] = "the bytes as written",
+        [HEAP_KEEPS_ERRNO] = "errno as before the call",
+    };
+    return expected[rule] != NULL ? expected[rule] : "";
+}
+
 static void describe_history(const struct heap *heap, const struct heap_block *block, char *to,
                              size_t room)
 {
@@ -199,7 +214,7 @@ static bool is_too_large(struct heap *heap, enum step_kind by, const void *p)
     enum heap_rule rule = by == STEP_CALLOC    ? HEAP_OVERFLOW
                           : by == STEP_REALLOC ? HEAP_FAILURE_KEEPS_BLOCK
                                                : HEAP_TOO_LARGE;
-    return fail(heap, rule, NULL, "NULL was expected, and not %p", p);
+    return fail(heap, rule, NULL, "it returned %p, not NULL", p);
 }
 
 /* Reports why a block cannot be there. */
@@ -284,7 +299,7 @@ static bool check_zero(struct heap *heap, const unsigned char *p, size_t size, u
 bool heap_overflowed(struct heap *heap, const void *p)
 {
     return p == NULL || heap->rules.unjudged ||
-           fail(heap, HEAP_OVERFLOW, NULL, "NULL was expected, and not %p", p);
+           fail(heap, HEAP_OVERFLOW, NULL, "it returned %p, not NULL", p);
 }
 
 bool heap_refused(struct heap *heap, size_t size)

@@ -55,6 +55,9 @@ struct heap_past {
 /* What breaks the rule, in a few words. */
 const char *heap_rule_name(enum heap_rule rule);
 
+/* What the rule demands, in a few words that can be read alone; "" where `seen` has it. */
+const char *heap_rule_expected(enum heap_rule rule);
+
 /* What did not hold. */
 struct heap_violation {
     enum heap_rule rule; /* HEAP_NO_RULE: none */

@@ -420,25 +420,21 @@ static size_t unsettled(const struct round *round, const struct outcome *outcome
     return round->count;
 }
 
-/* What a scenario has shown, and no other failure explains, is reported by the property that states
- * the requirement. */
+/* A violation that another property came across is reported by the property that states the
+ * requirement, unless that one has found a violation of it by itself. */
 static void move_findings(struct round *round)
 {
-    for (size_t i = 0; i < round->count; i++) {
-        if (!round->properties[i]->scenarios || !is_open(round, i))
+    for (size_t k = 0; k < round->count; k++) {
+        const struct record *own = results_record(round->shared, k);
+        const char *id = round->properties[k]->id;
+        if (verdict_facts[own->verdict].against && own->control[0] == '\0' &&
+            (own->attribute_to[0] == '\0' || strcmp(own->attribute_to, id) == 0))
             continue;
-        for (size_t k = 0; k < round->count; k++) {
-            bool failed = verdict_facts[record_of(round, k)->verdict].against;
-            if (k == i ||
-                strcmp(round->properties[k]->id, record_of(round, i)->attribute_to) != 0 ||
-                (round->record[k] == k && failed && round->cause[k] != i + 1))
-                continue;
-            if (round->record[k] == k && !failed)
+        for (size_t i = 0; i < round->count && round->record[k] == k; i++) {
+            const struct record *other = results_record(round->shared, i);
+            if (other->is_finding == 1 && verdict_facts[other->verdict].against &&
+                other->control[0] == '\0' && strcmp(other->attribute_to, id) == 0)
                 round->record[k] = i;
-            round->cause[k] = 0; /* it was the cause of the property whose requirement it broke */
-            round->cause[i] = k + 1;
-            for (size_t j = 0; j < round->count; j++)
-                round->cause[j] = round->cause[j] == i + 1 ? k + 1 : round->cause[j];
         }
     }
 }
@@ -455,6 +451,7 @@ void attribution_settle(const struct property *const *properties, size_t count,
     put_ends(shared, count);
     for (size_t i = 0; i < count; i++)
         round.record[i] = i;
+    move_findings(&round);
     for (size_t i = 0; i < count; i++)
         attribute_to_owners(&round, i);
     for (size_t i = 0; i < count; i++)
@@ -463,7 +460,6 @@ void attribution_settle(const struct property *const *properties, size_t count,
     for (size_t i = 0; i < count; i++)
         attribute_control(&round, i, stands);
     attribute_to_foremost(&round, false, is_open);
-    move_findings(&round);
     for (size_t i = 0; i < count; i++) {
         struct outcome *outcome = &outcomes[i];
         *outcome = outcome_of(record_of(&round, i));

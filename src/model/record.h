@@ -86,6 +86,13 @@ struct coverage_counts {
     uint32_t triples;         /* of levels that were run */
 };
 
+/* Where an instruction is. */
+struct code_place {
+    char object[256]; /* path of the file, or "" */
+    char symbol[64];  /* exported, or "" */
+    uint64_t offset;  /* in the file as loaded, as addr2line takes it */
+};
+
 struct record {
     /* Written by the worker. */
     _Atomic(enum verdict) verdict; /* VERDICT_NONE until the worker has judged */
@@ -103,13 +110,18 @@ struct record {
     struct coverage_counts coverage;
     _Alignas(8) char found_row[1024]; /* struct found_row of rows.h; or zeros */
     char expected[512];
+    char call[192];            /* that showed the failure, or "" */
     char seen[1024];           /* or the reason of a SKIP, or what broke in the harness */
+    char past[320];            /* what happened to the block before, or "" */
+    char situation[768];       /* the row of a scenario, or "" */
+    struct code_place place;   /* in the handler, of the failure */
     char step[256];            /* what it was about, in words */
     unsigned short_in_child;   /* INCOMPLETE_IN_CHILD where a process of in_child mark_incomplete */
     char part[384];            /* of a program whose calls it makes, in words, or "" */
     int overwritten;           /* 1 where a byte of a block is not what was written; no bool */
     int growing;               /* 1 where memory grows, which is what failed; likewise */
     int unclaimed;             /* 1 with a SKIP as the handler claims no such thing; likewise */
+    int is_finding;            /* 1 where fail_for() attributed it; likewise */
     int line;                  /* of the check that failed, in the property's file */
     _Atomic int python_starts; /* 1 while it does, in the property's process */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */
@@ -117,7 +129,6 @@ struct record {
     struct step signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
     int signal_has_address; /* no bool, of which few values can be read */
-    char signal_place[96];  /* the object that the instruction is in, or "" */
     int signal_elsewhere;   /* likewise: in another thread than the first */
     struct step suspects[SUSPECTS];
     char attribute_to[64];    /* id of the property that is about what was found, or "" */

@@ -5,6 +5,7 @@
  */
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -128,25 +129,70 @@ static bool is_own(const struct run *run, size_t i)
     return own && record->control[0] == '\0';
 }
 
-/* Returns the id of the property that most likely names the defect if many failed, else NULL. */
-static const char *nearest_to_the_cause(const struct run *run, const struct tally *handler)
+static bool is_failure(const struct run *run, size_t i)
 {
-    enum { FEW = 5, NOT_ITS_OWN = 10000 };
+    return run->properties[i]->target == TARGET_HANDLER && is_against(run, i) &&
+           run->outcomes[i].waiver == NULL;
+}
+
+/* Of the failures that `belongs` to, returns the one that most likely names the defect, or i. */
+static size_t nearest_to_the_cause(const struct run *run, size_t i,
+                                   bool belongs(const struct run *, size_t i, size_t k))
+{
+    enum { NOT_ITS_OWN = 10000, OF_ANOTHER_FUNCTION = 5000 };
     int least = INT_MAX;
-    const char *nearest = NULL;
-    if (handler->of[FAIL] + handler->of[CRASH] + handler->of[TIMEOUT] <= FEW)
-        return NULL;
-    for (size_t i = 0; i < run->count; i++) {
-        if (run->properties[i]->target != TARGET_HANDLER || !is_against(run, i))
+    size_t nearest = i;
+    for (size_t k = 0; k < run->count; k++) {
+        if (!is_failure(run, k) || !belongs(run, i, k))
             continue;
-        int distance = cause_distance(run->properties[i], run->records[i]) +
-                       (is_own(run, i) ? 0 : NOT_ITS_OWN);
+        const struct group *group = property_group(run->properties[k]);
+        enum step_kind in = run->records[k]->suspects[ENDED_IN].kind;
+        bool is_of_another = in != OUTSIDE && (group == NULL || group->function != in);
+        int distance = cause_distance(run->properties[k], run->records[k]) +
+                       (is_own(run, k) ? 0 : NOT_ITS_OWN) +
+                       (is_of_another ? OF_ANOTHER_FUNCTION : 0);
         if (distance < least) {
             least = distance;
-            nearest = run->properties[i]->id;
+            nearest = k;
         }
     }
     return nearest;
+}
+
+/* True if both processes ended at the same place in the handler. */
+static bool ended_at_the_same_place(const struct run *run, size_t i, size_t k)
+{
+    return k == i || (run->outcomes[i].verdict == run->outcomes[k].verdict &&
+                      run->outcomes[i].verdict != FAIL && run->places[i] != NULL &&
+                      run->places[k] != NULL && strcmp(run->places[i], run->places[k]) == 0);
+}
+
+static bool are_any(const struct run *run, size_t i, size_t k)
+{
+    (void)run, (void)i, (void)k;
+    return true;
+}
+
+/* Finds for each failure the one that most likely has the same cause, which is reported in full.
+ * Where many remain, that is one for all. */
+static void find_leads(struct run *run, struct conclusion *c)
+{
+    enum { FEW = 5 };
+    size_t leads = 0;
+    free(run->leads);
+    run->leads = allocate(run->count, sizeof *run->leads);
+    for (size_t i = 0; i < run->count; i++) {
+        bool fails = is_failure(run, i);
+        run->leads[i] = fails ? nearest_to_the_cause(run, i, ended_at_the_same_place) : i;
+        leads += fails && run->leads[i] == i;
+    }
+    size_t first = nearest_to_the_cause(run, SIZE_MAX, are_any);
+    if (first == SIZE_MAX ||
+        c->handler.of[FAIL] + c->handler.of[CRASH] + c->handler.of[TIMEOUT] <= FEW)
+        return;
+    c->start_with = run->properties[first]->id;
+    for (size_t i = 0; i < run->count && leads > FEW; i++)
+        run->leads[i] = is_failure(run, i) ? first : i;
 }
 
 void run_conclude(struct run *run)
@@ -157,7 +203,7 @@ void run_conclude(struct run *run)
     count_outcomes(run, &c);
     c.code = c.status = exit_code_of(run, &c);
     c.conformant = c.code == EXIT_CONFORMANT && c.waived == 0;
-    c.start_with = nearest_to_the_cause(run, &c.handler);
+    find_leads(run, &c);
     snprintf(c.words, sizeof c.words, "%s", words_of(run, &c));
     run->conclusion = c;
 }

@@ -87,6 +87,8 @@ static json_t *property_object(const struct run *run, size_t i)
         if (*run_expected(run, i) != '\0')
             json_object_set_new(object, "expected", json_string(run_expected(run, i)));
         json_object_set_new(object, "seen", json_string(run_seen(run, i)));
+        if (run->places[i] != NULL)
+            json_object_set_new(object, "handler", json_string(run->places[i]));
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
@@ -109,6 +111,8 @@ static json_t *property_object(const struct run *run, size_t i)
     if (outcome->unused_waiver != NULL)
         json_object_set_new(object, "expected_verdict",
                             json_string(verdict_name(outcome->unused_waiver->verdict)));
+    if (run->leads[i] != i)
+        json_object_set_new(object, "same_as", json_string(run->properties[run->leads[i]]->id));
     if (outcome->cause != NULL)
         json_object_set_new(object, "caused_by", json_string(outcome->cause->id));
     else if (outcome->found_by != NULL)

@@ -40,29 +40,41 @@ const char *run_expected(const struct run *run, size_t i)
     return outcome->note[0] == '\0' ? CLEAN(run->records[i]->expected) : "";
 }
 
-const char *run_seen(const struct run *run, size_t i)
+const char *run_actual(const struct run *run, size_t i)
 {
-    enum { ROOM = 1536 };
-    static char seen[ESCAPED * sizeof((struct record *)0)->seen + ROOM];
+    enum { ROOM = 2048 };
+    static char actual[ESCAPED * sizeof((struct record *)0)->seen + ROOM];
     const struct record *record = run->records[i];
     const struct outcome *outcome = &run->outcomes[i];
     const char *note = CLEAN(outcome->note);
     size_t used;
     if (outcome->cause != NULL)
-        used = (size_t)snprintf(seen, sizeof seen, "caused by %s: %s", outcome->cause->id, note);
-    else
         used =
-            (size_t)snprintf(seen, sizeof seen, "%s", note[0] != '\0' ? note : CLEAN(record->seen));
+            (size_t)snprintf(actual, sizeof actual, "caused by %s: %s", outcome->cause->id, note);
+    else
+        used = (size_t)snprintf(actual, sizeof actual, "%s",
+                                note[0] != '\0' ? note : CLEAN(record->seen));
     if (note[0] == '\0' && record->memcheck[0] != '\0')
-        used += (size_t)snprintf(seen + used, sizeof seen - used, "; memcheck: %s",
+        used += (size_t)snprintf(actual + used, sizeof actual - used, "; memcheck: %s",
                                  escape(record->memcheck));
     if (outcome->in_control)
-        used += (size_t)snprintf(seen + used, sizeof seen - used, "; it is so already %s",
+        used += (size_t)snprintf(actual + used, sizeof actual - used, "; it is so already %s",
                                  escape(record->control));
     if (outcome->verdict == SKIP && run->rounds > 1 && outcome->skipped_rounds < run->rounds)
-        snprintf(seen + used, sizeof seen - used, " (in %zu of %zu rounds)",
+        snprintf(actual + used, sizeof actual - used, " (in %zu of %zu rounds)",
                  outcome->skipped_rounds, run->rounds);
-    return seen;
+    return actual;
+}
+
+const char *run_seen(const struct run *run, size_t i)
+{
+    const struct record *record = run->records[i];
+    const char *call = CLEAN(record->call), *past = CLEAN(record->past);
+    const char *situation = CLEAN(record->situation);
+    if (run->outcomes[i].note[0] != '\0' || run->outcomes[i].verdict == SKIP)
+        return run_actual(run, i);
+    return fmt("%s%s%s%s%s%s%s", call, *call != '\0' ? ": " : "", run_actual(run, i),
+               *past != '\0' ? "; " : "", past, *situation != '\0' ? "; " : "", situation);
 }
 
 bool run_has_same_reason(const struct run *run, size_t i, size_t k)
@@ -123,9 +135,7 @@ const char *record_hint(const struct record *record, const struct property *prop
                "call and the sizes that are named";
     if (about == NULL && record->verdict == CRASH && !property->ends_process &&
         call_in_words(&record->suspects[ENDED_IN]) != NULL)
-        return fmt("it ended inside the handler, which may have another reason than what is tried "
-                   "here: look at the call and the block that are named, under a debugger by the "
-                   "command that reproduces it; and if it is that, %s",
+        return fmt("%s; a crash can have another cause: debug the call that is named",
                    property->hint);
     return about != NULL ? about->hint : property->hint;
 }

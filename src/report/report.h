@@ -94,11 +94,16 @@ struct run {
     json_t *baseline;                   /* with options->baseline: the member of the JSON, */
     const char *baseline_text;          /* and the lines of the text; else NULL */
     struct characterization *characterized;
+    size_t *leads; /* index of the failure that likely has the same cause, or its own */
+    char **places; /* function, file and line of the handler, one for each property; or NULL */
     struct conclusion conclusion;
 };
 
-/* Fills in run->conclusion from the outcomes and the rest of the run. */
+/* Fills in run->conclusion and run->leads from the outcomes and the rest of the run. */
 void run_conclude(struct run *run);
+
+/* Fills in run->places, by libdw where it is installed. */
+void run_symbolize(struct run *run);
 
 /* Of two exit statuses, returns the one that says more against what was tested. */
 enum exit_code exit_code_worse(enum exit_code one, enum exit_code other);
@@ -129,8 +134,10 @@ const char *report_clean(const char *bytes, size_t size, int keep_lines);
 #define CLEAN(array) report_clean(array, sizeof(array), 0)
 
 /* What was expected, or ""; what was seen, or why the property is a SKIP, with the coordinator's
- * conclusion; and both.  Good until the next call of the same function. */
+ * conclusion; that with the call, the block and the situation; and all of them.  Good until the
+ * next call of the same function. */
 const char *run_expected(const struct run *run, size_t i);
+const char *run_actual(const struct run *run, size_t i);
 const char *run_seen(const struct run *run, size_t i);
 const char *run_message(const struct run *run, size_t i);
 

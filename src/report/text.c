@@ -3,7 +3,10 @@
  * The report for people.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/param.h>
 
 #include "base/install_path.h"
 #include "base/sanitizer_detect.h"
@@ -32,25 +35,49 @@ static void print_verdict(const struct page *page, enum verdict verdict)
     fprintf(page->file, "%s%-7s%s ", paint(page, verdict), verdict_name(verdict), unpaint(page));
 }
 
-enum { MARGIN = 8, NAME = 10, RIGHT = 96 };
+enum { MARGIN = 8, NAME = 10 };
 
-/* Name and text, the text wrapped at 96 columns behind its name. */
-void report_print_field(FILE *file, const char *name, const char *words)
+/* Returns the columns of a line: those of COLUMNS or of the terminal, from 80 to 120; else 100. */
+static int width(FILE *file)
 {
-    int column = fprintf(file, "%*s%-*s", MARGIN, "", NAME, name);
+    enum { LEAST = 80, MOST = 120, USUAL = 100 };
+    struct winsize size = {.ws_col = 0};
+    const char *columns = getenv("COLUMNS");
+    int found = columns != NULL ? atoi(columns) : 0;
+    if (found <= 0 && fileno(file) >= 0 && ioctl(fileno(file), TIOCGWINSZ, &size) == 0)
+        found = size.ws_col;
+    return found <= 0 ? USUAL : MIN(MAX(found, LEAST), MOST);
+}
+
+/* Prints the words from `column` on, where the line is now, and wraps them there. */
+static void print_wrapped_from(FILE *file, int column, const char *words)
+{
+    int right = width(file), at = column;
     bool first = true;
     while (*words != '\0') {
         size_t length = strcspn(words, " ");
-        if (!first && column + 1 + (int)length > RIGHT) {
-            column = fprintf(file, "\n%*s", MARGIN + NAME, "") - 1;
+        if (!first && at + 1 + (int)length > right) {
+            at = fprintf(file, "\n%*s", column, "") - 1;
             first = true;
         }
-        column += fprintf(file, "%s%.*s", first ? "" : " ", (int)length, words);
+        at += fprintf(file, "%s%.*s", first ? "" : " ", (int)length, words);
         first = false;
         words += length;
         words += strspn(words, " ");
     }
     fputc('\n', file);
+}
+
+static void print_wrapped(FILE *file, int column, const char *words)
+{
+    fprintf(file, "%*s", column, "");
+    print_wrapped_from(file, column, words);
+}
+
+void report_print_field(FILE *file, const char *name, const char *words)
+{
+    fprintf(file, "%*s%-*s", MARGIN, "", NAME, name);
+    print_wrapped_from(file, MARGIN + NAME, words);
 }
 
 /* Each line of it behind the margin, where nobody takes it for one of the report's own. */
@@ -92,45 +119,69 @@ static void print_reproducer(FILE *file, const struct run *run, size_t i)
         report_print_field(file, "in C", fmt("none: %s", escape(made->why)));
 }
 
+static void print_known(FILE *file, const char *name, const char *words)
+{
+    if (words != NULL && *words != '\0')
+        report_print_field(file, name, words);
+}
+
+/* What was observed.  The row is long, and the levels that matter say more. */
+static void print_observed(const struct page *page, size_t i)
+{
+    FILE *file = page->file;
+    const struct run *run = page->run;
+    const struct record *record = run->records[i];
+    const struct characterization *shown = &run->characterized[i];
+    enum verdict verdict = run->outcomes[i].verdict;
+    bool is_own = run->outcomes[i].note[0] == '\0';
+    const char *actual = verdict == BROK ? "error" : verdict == INCOMPLETE ? "stopped" : "actual";
+    if (is_own)
+        print_known(file, "call", CLEAN(record->call));
+    print_known(file, "expected", run_expected(run, i));
+    report_print_field(file, actual, run_actual(run, i));
+    print_known(file, "handler", run->places[i]);
+    if (is_own)
+        print_known(file, "block", CLEAN(record->past));
+    print_known(file, "when", shown->when.words);
+    print_known(file, "not when", shown->not_when.words);
+    if (is_own && (shown->when.words[0] == '\0' || run->options->verbose))
+        print_known(file, "situation", CLEAN(record->situation));
+}
+
 static void print_finding(const struct page *page, size_t i)
 {
-    const struct property *property = page->run->properties[i];
-    const struct record *record = page->run->records[i];
-    const struct outcome *outcome = &page->run->outcomes[i];
+    FILE *file = page->file;
+    const struct run *run = page->run;
+    const struct property *property = run->properties[i];
+    const struct record *record = run->records[i];
+    const struct outcome *outcome = &run->outcomes[i];
     enum verdict verdict = outcome->verdict;
     print_verdict(page, verdict);
-    fprintf(page->file, "%s  %s, %s\n", property->id, level_name(property->level),
-            property->source);
-    report_print_field(page->file, "clause", property->clause);
-    if (*run_expected(page->run, i) != '\0')
-        report_print_field(page->file, "expected", run_expected(page->run, i));
-    report_print_field(page->file,
-                       verdict == BROK         ? "broke"
-                       : verdict == INCOMPLETE ? "stopped"
-                                               : "seen",
-                       run_seen(page->run, i));
-    const struct characterization *shown = &page->run->characterized[i];
-    if (shown->when.words[0] != '\0')
-        report_print_field(page->file, "when", shown->when.words);
-    if (shown->not_when.words[0] != '\0')
-        report_print_field(page->file, "not when", shown->not_when.words);
-    if (page->run->rounds > 1)
-        report_print_field(page->file, "rounds",
-                           fmt("%zu of %zu were so", outcome->bad_rounds, page->run->rounds));
-    if (verdict != BROK && verdict != INCOMPLETE)
-        report_print_field(page->file, "hint", record_hint(record, property));
+    int column = MARGIN + fprintf(file, "%s", property->id);
+    const char *level = level_name(property->level);
+    fprintf(file, "%*s\n", width(file) - column, level);
+    print_wrapped(file, MARGIN, property->clause);
+    putc('\n', file);
+    print_observed(page, i);
+    if (run->rounds > 1)
+        report_print_field(file, "rounds",
+                           fmt("%zu of %zu were so", outcome->bad_rounds, run->rounds));
     if (record->output_length > 0)
-        print_lines(page->file, "printed", record_output(record));
+        print_lines(file, "printed", record_output(record));
     if (outcome->waiver != NULL)
-        report_print_field(page->file, "waived", expectation_words(outcome->waiver));
+        report_print_field(file, "waived", expectation_words(outcome->waiver));
     if (outcome->unused_waiver != NULL)
-        report_print_field(page->file, "waiver",
+        report_print_field(file, "waiver",
                            fmt("not used: line %d expects %s", outcome->unused_waiver->line,
                                verdict_name(outcome->unused_waiver->verdict)));
-    fprintf(page->file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", /* to be copied: one line */
-            run_reproduce(page->run, i));
-    print_reproducer(page->file, page->run, i);
-    putc('\n', page->file);
+    putc('\n', file);
+    if (verdict != BROK && verdict != INCOMPLETE)
+        report_print_field(file, "hint", record_hint(record, property));
+    report_print_field(file, "source", property->source);
+    fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", /* to be copied: one line */
+            run_reproduce(run, i));
+    print_reproducer(file, run, i);
+    putc('\n', file);
 }
 
 /* --verbose tells how a failure caused a SKIP. */
@@ -163,36 +214,42 @@ static bool hides_reason(const struct run *run, size_t i)
            !options->verbose && (run->conclusion.whole || options->quick);
 }
 
-/* True for all failures but one if there are so many that one cause is likely. */
+/* True if the failure is reported in a line, as another one is reported in full. */
 static bool is_brief(const struct run *run, size_t i)
 {
-    const char *first = run->conclusion.start_with;
-    return first != NULL && !run->options->verbose &&
-           run->properties[i]->target == TARGET_HANDLER &&
-           verdict_facts[run->outcomes[i].verdict].decides && run->outcomes[i].waiver == NULL &&
-           strcmp(first, run->properties[i]->id) != 0;
+    return run->leads[i] != i && !run->options->verbose;
 }
 
-static void print_brief(const struct page *page)
+static void print_brief_line(const struct page *page, size_t i)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < page->run->count; i++)
-        count += is_brief(page->run, i);
+    const struct run *run = page->run;
+    print_verdict(page, run->outcomes[i].verdict);
+    int column = MARGIN + fprintf(page->file, "%-30s ", run->properties[i]->id);
+    int right = width(page->file);
+    const char *message = run_actual(run, i);
+    int length = (int)strlen(message);
+    bool fits = column + length <= right;
+    fprintf(page->file, "%.*s%s\n", fits ? length : right - column - 3, message, fits ? "" : "...");
+}
+
+/* The failures that are likely due to the one that is reported in full. */
+static void print_brief(const struct page *page, size_t lead)
+{
+    enum { MOST_LINES = 8 };
+    const struct run *run = page->run;
+    size_t count = 0, printed = 0;
+    for (size_t i = 0; i < run->count; i++)
+        count += is_brief(run, i) && run->leads[i] == lead;
     if (count == 0)
         return;
-    fprintf(page->file, "%s, probably of the same cause; --verbose shows each in full:\n",
-            plural(count, "more failure"));
-    for (size_t i = 0; i < page->run->count; i++) {
-        if (!is_brief(page->run, i))
-            continue;
-        print_verdict(page, page->run->outcomes[i].verdict);
-        int column = MARGIN + fprintf(page->file, "%-30s ", page->run->properties[i]->id);
-        bool fails = page->run->outcomes[i].verdict == FAIL && !page->run->options->memcheck;
-        const char *message = fails ? run_message(page->run, i) : run_seen(page->run, i);
-        bool fits = column + (int)strlen(message) <= RIGHT;
-        fprintf(page->file, "%.*s%s\n", fits ? RIGHT : RIGHT - column - 3, message,
-                fits ? "" : "...");
+    fprintf(page->file, "%s, likely due to the defect of %s (--verbose shows %s):\n",
+            plural(count, "more failure"), run->properties[lead]->id, count > 1 ? "them" : "it");
+    for (size_t i = 0; i < run->count && printed < MOST_LINES; i++) {
+        if (is_brief(run, i) && run->leads[i] == lead && ++printed > 0)
+            print_brief_line(page, i);
     }
+    if (count > printed)
+        fprintf(page->file, "%*s... and %zu more\n", MARGIN, "", count - printed);
     putc('\n', page->file);
 }
 
@@ -345,6 +402,15 @@ static bool print_line(const struct page *page, size_t i)
     return true;
 }
 
+static void print_lines_of_all(const struct page *page)
+{
+    size_t lines = 0;
+    for (size_t i = 0; i < page->run->count; i++)
+        lines += is_line(page->run, i) && print_line(page, i);
+    if (lines > 0 && !page->run->options->quiet)
+        fputc('\n', page->file);
+}
+
 int report_text(FILE *file, const struct run *run, bool color)
 {
     struct page page = {file, run, color};
@@ -352,19 +418,19 @@ int report_text(FILE *file, const struct run *run, bool color)
     bool quiet = run->options->quiet, verbose = run->options->verbose;
     if (!quiet)
         print_head(&page);
-    size_t lines = 0;
-    for (size_t i = 0; i < run->count; i++)
-        lines += is_line(run, i) && print_line(&page, i);
-    if (lines > 0 && !quiet)
-        fputc('\n', file);
+    if (verbose)
+        print_lines_of_all(&page);
     for (size_t i = 0; i < run->count; i++) {
         bool counted = run->properties[i]->target == TARGET_RUNTIME && !verbose &&
                        run->outcomes[i].verdict != BROK; /* by print_numpys */
-        if (!is_line(run, i) && !is_brief(run, i) && !counted)
+        if (!is_line(run, i) && !is_brief(run, i) && !counted) {
             print_finding(&page, i);
+            print_brief(&page, i);
+        }
     }
+    if (!verbose)
+        print_lines_of_all(&page);
     print_stale(&page);
-    print_brief(&page);
     if (!quiet) {
         print_numpys(&page);
         print_tally(&page);

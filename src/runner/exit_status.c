@@ -48,13 +48,11 @@ void ending_describe(struct record *record, const char *how)
     const char *address = record->signal != 0 && record->signal_has_address
                               ? fmt(" at address %#zx", (size_t)record->signal_address)
                               : "";
-    int length = (int)strnlen(record->signal_place, sizeof record->signal_place);
-    const char *at =
-        record->signal != 0 && length > 0 ? fmt(", at %.*s", length, record->signal_place) : "";
     record->suspects[ENDED_IN] = call_at_end(record);
-    snprintf(record->expected, sizeof record->expected, "the property to run to its end");
-    snprintf(record->seen, sizeof record->seen, "%s%s, %s%s", how, address, where_it_was(record),
-             at);
+    snprintf(record->expected, sizeof record->expected, "%s",
+             call_in_words(&record->suspects[ENDED_IN]) != NULL ? "the call to return"
+                                                                : "the property to run to its end");
+    snprintf(record->seen, sizeof record->seen, "%s%s, %s", how, address, where_it_was(record));
 }
 
 /* What stands behind `mark` in what was printed, to the end of the line and before `end`, without

@@ -175,8 +175,8 @@ def text(tap):
         "--expect=w.toml", "-v")
     made = result.stdout
     for pattern, other in ((r"^ {8}(?:not )?when .*\n(?: {18}.*\n)*", ""),
-                           (r"^( {8}(?:call|expected|actual|handler|situation|hint|source|reproduce) )"
-                            r".*\n(?: {18}.*\n)*", r"\1...\n"),
+                           (r"^( {8}(?:call|expected|actual|handler|situation|hint|source|reproduce)"
+                            r" ).*\n(?: {18}.*\n)*", r"\1...\n"),
                            (r"(^[A-Z].* (?:MUST|SHOULD)\n)(?: {8}.*\n)+", r"\1        ...\n"),
                            (r"^(conform|Python) .*?(, \"|; seed)", r"\1 ...\2"),
                            (r" *[\d.]+ m?s(?:  .* combinations)?$", " ...")):

@@ -74,6 +74,17 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
         raise(number);
 }
 
+/* Records where a thread is that does not return from the handler; the worker then kills it. */
+static void on_hang(int number, siginfo_t *info, void *context)
+{
+    static atomic_flag is_noted = ATOMIC_FLAG_INIT;
+    enum step_kind kind = own_call()->kind;
+    (void)number, (void)info;
+    if (kind != OUTSIDE && !atomic_flag_test_and_set(&is_noted))
+        code_place_unwind(instruction_of(context), function_of(kind),
+                          &test_process.setup.record->place);
+}
+
 void catch_fatal_signals(void)
 {
     static char stack[64 * 1024];
@@ -84,4 +95,6 @@ void catch_fatal_signals(void)
     static const int fatal[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
         sigaction(fatal[i], &action, NULL);
+    action.sa_sigaction = on_hang;
+    sigaction(SIGNAL_OF_HANG, &action, NULL);
 }

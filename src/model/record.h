@@ -8,6 +8,7 @@
 #ifndef CONFORM_RECORD_H
 #define CONFORM_RECORD_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,6 +55,9 @@ enum trouble {
 
 /* "malloc(5)", good until the next calls of fmt(); NULL if no call is under way. */
 const char *call_in_words(const struct step *call);
+
+/* The worker sends it to each thread of a process that hangs, to record where it is. */
+#define SIGNAL_OF_HANG SIGXCPU
 
 enum { CALL_SLOTS = 128 }; /* threads that are told apart, of those that live at once */
 

@@ -5,6 +5,7 @@
  */
 #include "runner/worker.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -240,7 +242,25 @@ struct progress {
     unsigned calls[CALL_SLOTS];
     uint64_t any; /* when anything was last seen to happen */
     enum given_up given_up;
+    pid_t pid;
 };
+
+/* Has the threads of a process that hangs record where in the handler they are. */
+static void ask_where_it_hangs(const struct progress *progress)
+{
+    enum { TRIES = 100 };
+    static const struct timespec pause = {0, 1000000};
+    const volatile char *object = progress->attempt->record->place.object;
+    DIR *threads = opendir(fmt("/proc/%d/task", (int)progress->pid));
+    for (struct dirent *each; threads != NULL && (each = readdir(threads)) != NULL;) {
+        if (each->d_name[0] != '.')
+            syscall(SYS_tgkill, progress->pid, atoi(each->d_name), SIGNAL_OF_HANG);
+    }
+    if (threads != NULL)
+        closedir(threads);
+    for (int i = 0; i < TRIES && *object == '\0'; i++)
+        nanosleep(&pause, NULL);
+}
 
 /* A call that does not return hangs, and so does a property that makes no calls.  Any other, and a
  * start of Python, has the time of the whole run. */
@@ -263,6 +283,8 @@ static bool is_to_end(void *data)
         progress->any = now;
     if (now - progress->any > limit)
         progress->given_up = HANGS;
+    if (progress->given_up == HANGS)
+        ask_where_it_hangs(progress);
     else if (is_past_max_time(worker.plan->options, worker.plan->shared->begin))
         progress->given_up = OUT_OF_TIME;
     atomic_store(&worker.plan->shared->workers[worker.number].until, progress->any + limit);
@@ -287,6 +309,7 @@ static enum verdict run_in_process(struct attempt *attempt)
         run_property(attempt->property);
     }
     int error = errno;
+    progress.pid = pid;
     if (worker.python_up)
         python_after_fork_parent();
     bool ran = pid > 0 && child_wait(pid, is_to_end, &progress, &status) >= 0;

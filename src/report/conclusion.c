@@ -185,6 +185,7 @@ static void find_leads(struct run *run, struct conclusion *c)
         bool fails = is_failure(run, i);
         run->leads[i] = fails ? nearest_to_the_cause(run, i, ended_at_the_same_place) : i;
         leads += fails && run->leads[i] == i;
+        c->crash_places += fails && run->leads[i] == i && run->outcomes[i].verdict == CRASH;
     }
     size_t first = nearest_to_the_cause(run, SIZE_MAX, are_any);
     if (first == SIZE_MAX ||

@@ -63,6 +63,7 @@ struct conclusion {
     size_t against, undecided;     /* those that decide: undecided if INCOMPLETE */
     size_t waived;                 /* those that would decide without a waiver */
     size_t stale;                  /* of the waivers */
+    size_t crash_places;           /* in the handler, or elsewhere, where processes crashed */
     bool whole;                    /* --run and --skip left no property out */
     bool conformant;               /* without waivers */
     enum exit_code code;           /* that the outcomes mean */

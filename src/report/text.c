@@ -336,7 +336,7 @@ static void print_advice(const struct page *page)
     enum { MANY = 5 };
     const char *python = page->run->options->python;
     const char *with_python = python != NULL ? fmt(" --python=%s", shell_quote(python)) : "";
-    size_t crashes = page->run->conclusion.handler.of[CRASH];
+    size_t crashes = page->run->conclusion.crash_places;
     if (crashes >= MANY && !page->run->options->memcheck && !sanitizer_is_running())
         fprintf(page->file,
                 "%zu crashes in different places: if memory was overwritten, --memcheck shows "

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/param.h>
 
+#include "heap/heap.h"
 #include "search/scenario.h"
 
 /* A scenario that is being written. */
@@ -363,7 +364,7 @@ static size_t inverse(size_t odd)
 
 /* Two factors whose product is more than there can be: it wraps to the size of the row or to
  * another small one, or would wrap if an item were padded. */
-static void overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
+static void draw_overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
 {
     enum { BITS = sizeof(size_t) * 8, FEW = 64, MOST = 1000, MOST_SHIFT = 6 };
     size_t few = 2 + below(row, MOST), many = SIZE_MAX / few + 1 + below(row, FEW), padded = 4;
@@ -400,6 +401,15 @@ static void overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
     bool is_first = below(row, 2) == 0;
     *nelem = is_first ? few : many;
     *elsize = is_first ? many : few;
+}
+
+/* A handler that does not notice the overflow zeroes what the product wraps to: not gigabytes. */
+static void overflow(const struct row *row, uint64_t *nelem, uint64_t *elsize)
+{
+    const size_t most = (size_t)64 << 20;
+    do
+        draw_overflow(row, nelem, elsize);
+    while ((size_t)*nelem * (size_t)*elsize > most && !heap_is_impossible(*nelem * *elsize));
 }
 
 /* The block can be resized afterwards, also to the size that it has. */

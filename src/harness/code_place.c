@@ -2,9 +2,26 @@
 #include "harness/code_place.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 #include <unwind.h>
+
+/* The handler's file.  In memory of our own: a handler that writes outside its blocks may destroy
+ * what dladdr() reads. */
+static struct {
+    uintptr_t base, first, last; /* addresses; 0 if unknown */
+    char path[sizeof((struct code_place *)0)->object];
+} file;
+
+static void fill_in(uintptr_t instruction, uintptr_t base, const char *path,
+                    struct code_place *place)
+{
+    place->offset = instruction - base;
+    int length = snprintf(place->object, sizeof place->object, "%s", path);
+    if (length < 0 || (size_t)length >= sizeof place->object)
+        place->object[0] = '\0';
+}
 
 void code_place_find(uintptr_t instruction, struct code_place *place)
 {
@@ -12,17 +29,42 @@ void code_place_find(uintptr_t instruction, struct code_place *place)
     place->object[0] = '\0';
     if (instruction == 0 || dladdr((void *)instruction, &info) == 0 || info.dli_fname == NULL)
         return;
-    place->offset = instruction - (uintptr_t)info.dli_fbase;
     snprintf(place->symbol, sizeof place->symbol, "%s",
              info.dli_sname != NULL ? info.dli_sname : "");
-    int length = snprintf(place->object, sizeof place->object, "%s", info.dli_fname);
-    if (length < 0 || (size_t)length >= sizeof place->object)
-        place->object[0] = '\0';
+    fill_in(instruction, (uintptr_t)info.dli_fbase, info.dli_fname, place);
+}
+
+static int note_if_it_has(struct dl_phdr_info *info, size_t size, void *code)
+{
+    uintptr_t address = (uintptr_t)code, first = UINTPTR_MAX, last = 0;
+    (void)size;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+        uintptr_t at = (uintptr_t)info->dlpi_addr + (uintptr_t)part->p_vaddr;
+        if (part->p_type != PT_LOAD)
+            continue;
+        first = at < first ? at : first;
+        last = at + part->p_memsz > last ? at + (uintptr_t)part->p_memsz - 1 : last;
+    }
+    if (address < first || address > last)
+        return 0;
+    file.first = first;
+    file.last = last;
+    return 1;
+}
+
+void code_place_note_handler(void (*code)(void))
+{
+    Dl_info info;
+    if (dladdr((void *)(uintptr_t)code, &info) == 0 || info.dli_fname == NULL ||
+        dl_iterate_phdr(note_if_it_has, (void *)(uintptr_t)code) == 0)
+        return;
+    file.base = (uintptr_t)info.dli_fbase;
+    snprintf(file.path, sizeof file.path, "%s", info.dli_fname);
 }
 
 struct unwinding {
-    const void *base; /* of the handler's file */
-    uintptr_t found;  /* or 0 */
+    uintptr_t found; /* or 0 */
     int frames;
 };
 
@@ -32,23 +74,22 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     struct unwinding *unwinding = data;
     int is_instruction = 0; /* the frame was interrupted; else this is a return address */
     uintptr_t at = _Unwind_GetIPInfo(context, &is_instruction);
-    Dl_info info;
     at -= is_instruction ? 0 : 1;
-    if (dladdr((void *)at, &info) != 0 && info.dli_fbase == unwinding->base)
+    if (at >= file.first && at <= file.last)
         unwinding->found = at;
     return unwinding->found != 0 || ++unwinding->frames == MOST_FRAMES ? _URC_END_OF_STACK
                                                                        : _URC_NO_REASON;
 }
 
-void code_place_unwind(uintptr_t instruction, void (*code)(void), struct code_place *place)
+void code_place_unwind(uintptr_t instruction, struct code_place *place)
 {
-    Dl_info info;
     struct unwinding unwinding = {.found = 0};
-    code_place_find(instruction, place);
-    if (code == NULL || dladdr((void *)(uintptr_t)code, &info) == 0)
+    if (file.base != 0)
+        _Unwind_Backtrace(look_at_frame, &unwinding);
+    if (unwinding.found != 0) {
+        fill_in(unwinding.found, file.base, file.path, place);
         return;
-    unwinding.base = info.dli_fbase;
-    _Unwind_Backtrace(look_at_frame, &unwinding);
-    if (unwinding.found != 0)
-        code_place_find(unwinding.found, place);
+    }
+    place->is_elsewhere = 1;
+    code_place_find(instruction, place);
 }

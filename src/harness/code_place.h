@@ -12,8 +12,11 @@
 /* Stores where the instruction is; `place` is empty if it is in no file. */
 void code_place_find(uintptr_t instruction, struct code_place *place);
 
-/* Stores the innermost frame of this thread's stack that is in the same file as `code`, or else
+/* Notes the file that has the handler's function `code`, for code_place_unwind(). */
+void code_place_note_handler(void (*code)(void));
+
+/* Stores the innermost frame of this thread's stack that is in the handler's file, or else
  * `instruction`, which is where a signal came; 0 if that is unknown.  For a signal handler. */
-void code_place_unwind(uintptr_t instruction, void (*code)(void), struct code_place *place);
+void code_place_unwind(uintptr_t instruction, struct code_place *place);
 
 #endif

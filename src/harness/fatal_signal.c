@@ -58,8 +58,7 @@ static void note_signal(int number, const siginfo_t *info, const void *context)
     note_struct_gone(record);
     record->signal_has_address = info->si_code > 0 && (number == SIGSEGV || number == SIGBUS);
     record->signal_address = (uintptr_t)info->si_addr;
-    code_place_unwind(info->si_code > 0 ? instruction_of(context) : 0,
-                      function_of(record->signal_call.kind), &record->place);
+    code_place_unwind(info->si_code > 0 ? instruction_of(context) : 0, &record->place);
 }
 
 /* Records the signal; the default action then ends the process, when the instruction runs again. */
@@ -78,11 +77,9 @@ static void on_fatal_signal(int number, siginfo_t *info, void *context)
 static void on_hang(int number, siginfo_t *info, void *context)
 {
     static atomic_flag is_noted = ATOMIC_FLAG_INIT;
-    enum step_kind kind = own_call()->kind;
     (void)number, (void)info;
-    if (kind != OUTSIDE && !atomic_flag_test_and_set(&is_noted))
-        code_place_unwind(instruction_of(context), function_of(kind),
-                          &test_process.setup.record->place);
+    if (own_call()->kind != OUTSIDE && !atomic_flag_test_and_set(&is_noted))
+        code_place_unwind(instruction_of(context), &test_process.setup.record->place);
 }
 
 void catch_fatal_signals(void)

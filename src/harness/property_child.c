@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/sanitizer_detect.h"
+#include "harness/code_place.h"
 #include "harness/data_races.h"
 #include "harness/proc_count.h"
 #include "harness/test_process.h"
@@ -103,6 +104,7 @@ void load_subject(void)
     if (state != LOAD_DONE)
         fail("a handler to come of loading it", "%s", why);
     test_process.as_loaded = *test_process.subject.handler;
+    code_place_note_handler((void (*)(void))test_process.as_loaded.allocator.malloc);
     test_process.loaded = true;
     test_process.setup.record->step[0] = '\0';
 }

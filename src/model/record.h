@@ -95,6 +95,7 @@ struct code_place {
     char object[256]; /* path of the file, or "" */
     char symbol[64];  /* exported, or "" */
     uint64_t offset;  /* in the file as loaded, as addr2line takes it */
+    int is_elsewhere; /* 1 if it is outside the handler's file; no bool */
 };
 
 struct record {

@@ -87,7 +87,7 @@ static json_t *property_object(const struct run *run, size_t i)
         if (*run_expected(run, i) != '\0')
             json_object_set_new(object, "expected", json_string(run_expected(run, i)));
         json_object_set_new(object, "seen", json_string(run_seen(run, i)));
-        if (run->places[i] != NULL)
+        if (run->places[i] != NULL && !record->place.is_elsewhere)
             json_object_set_new(object, "handler", json_string(run->places[i]));
         json_object_set_new(object, "clause", json_string(property->clause));
         json_object_set_new(object, "source", json_string(property->source));

@@ -139,7 +139,7 @@ static void print_observed(const struct page *page, size_t i)
         print_known(file, "call", CLEAN(record->call));
     print_known(file, "expected", run_expected(run, i));
     report_print_field(file, actual, run_actual(run, i));
-    print_known(file, "handler", run->places[i]);
+    print_known(file, record->place.is_elsewhere ? "outside" : "handler", run->places[i]);
     if (is_own)
         print_known(file, "block", CLEAN(record->past));
     print_known(file, "when", shown->when.words);
@@ -336,12 +336,13 @@ static void print_advice(const struct page *page)
     enum { MANY = 5 };
     const char *python = page->run->options->python;
     const char *with_python = python != NULL ? fmt(" --python=%s", shell_quote(python)) : "";
-    size_t crashes = page->run->conclusion.crash_places;
-    if (crashes >= MANY && !page->run->options->memcheck && !sanitizer_is_running())
+    size_t crashes = page->run->conclusion.handler.of[CRASH];
+    size_t places = page->run->conclusion.crash_places;
+    if (crashes >= MANY && places > 1 && !page->run->options->memcheck && !sanitizer_is_running())
         fprintf(page->file,
-                "%zu crashes in different places: if memory was overwritten, --memcheck shows "
-                "where:\n    %s --handler=%s%s --memcheck\n",
-                crashes, shell_quote(page->run->options->program),
+                "%zu crashes at %zu places: if memory was overwritten, --memcheck shows where:\n"
+                "    %s --handler=%s%s --memcheck\n",
+                crashes, places, shell_quote(page->run->options->program),
                 shell_quote(page->run->place->argument), with_python);
     if (page->run->conclusion.start_with != NULL)
         fprintf(page->file, "fix %s first, then run conform again\n",

@@ -29,6 +29,15 @@ def without_version(report):
     report["properties"] = [p for p in report["properties"] if p["id"] != "abi.version"]
 
 
+def another_seed(report):
+    report["seed"] = "7"
+
+
+def intermittent(report):
+    for p in report["properties"]:
+        p.update(runs=3, failed_runs=1)
+
+
 def about_numpy(report):
     for p in report["properties"]:
         p["target"] = "runtime"
@@ -50,51 +59,51 @@ def unfit(report):
 # changes of the earlier report, of the later one; lines, how many of each; status of --fail-on=new,
 # with --strict too
 CASES = [
-    ([], [], [], "0 new, 0 fixed, 0 changed, 0 gone", 0, 0),
+    ([], [], [], "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 0, 0),
     ([], [verdicts(version="FAIL")], ["NEW     abi.version: FAIL, was PASS"],
-     "1 new, 0 fixed, 0 changed, 0 gone", 1, 1),
+     "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 1, 1),
     ([], [verdicts(version="TIMEOUT"), about_numpy],
      ["NEW     abi.version: TIMEOUT, was PASS (about NumPy, and not counted)"],
-     "1 new, 0 fixed, 0 changed, 0 gone", 0, 0),
+     "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 0, 0),
     ([verdicts(version="SKIP", zeroed="INCOMPLETE")], [],
      ["CHANGED abi.version: PASS, was SKIP", "CHANGED calloc.zeroed: PASS, was INCOMPLETE"],
-     "0 new, 0 fixed, 2 changed, 0 gone", 0, 0),
+     "0 new, 0 fixed, 2 changed, 0 unstable, 0 gone", 0, 0),
     ([verdicts(version="SKIP")], [verdicts(version="WARN")],
-     ["NEW     abi.version: WARN, was SKIP"], "1 new, 0 fixed, 0 changed, 0 gone", 0, 1),
+     ["NEW     abi.version: WARN, was SKIP"], "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 0, 1),
     ([verdicts(version="WARN")], [verdicts(version="CRASH")],
-     ["NEW     abi.version: CRASH, was WARN"], "1 new, 0 fixed, 0 changed, 0 gone", 1, 1),
+     ["NEW     abi.version: CRASH, was WARN"], "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 1, 1),
     ([verdicts(version="FAIL", overflow="FAIL")], [verdicts(overflow="CRASH")],
      ["FIXED   abi.version: PASS, was FAIL", "CHANGED calloc.overflow: CRASH, was FAIL"],
-     "0 new, 1 fixed, 1 changed, 0 gone", 0, 0),
+     "0 new, 1 fixed, 1 changed, 0 unstable, 0 gone", 0, 0),
     ([], [verdicts(version="SKIP", overflow="BROK", zeroed="INCOMPLETE")],
      ["CHANGED abi.version: SKIP, was PASS", "CHANGED calloc.zeroed: INCOMPLETE, was PASS",
-      "CHANGED calloc.overflow: BROK, was PASS"], "0 new, 0 fixed, 3 changed, 0 gone"
+      "CHANGED calloc.overflow: BROK, was PASS"], "0 new, 0 fixed, 3 changed, 0 unstable, 0 gone"
      "; of its properties 1 INCOMPLETE, 1 BROK", 4, 4),
     ([verdicts(overflow="BROK", zeroed="INCOMPLETE")],
      [verdicts(overflow="BROK", zeroed="INCOMPLETE", large_blocks_advised="INCOMPLETE")],
      ["CHANGED performance.large-blocks-advised: INCOMPLETE, was PASS"],
-     "0 new, 0 fixed, 1 changed, 0 gone; of its properties 1 INCOMPLETE", 0, 5),
+     "0 new, 0 fixed, 1 changed, 0 unstable, 0 gone; of its properties 1 INCOMPLETE", 0, 5),
     ([verdicts(zeroed="SKIP")], [all_incomplete, interrupted, whole], [],
-     "0 new, 0 fixed, 0 changed, 0 gone; of its properties 4 not run (interrupted)", 5, 5),
-    ([], [unfit], [], "0 new, 0 fixed, 0 changed, 0 gone", 77, 77),
+     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of its properties 4 not run (interrupted)", 5, 5),
+    ([], [unfit], [], "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 77, 77),
     ([verdicts(version="FAIL")], [verdicts(version="WARN")],
-     ["CHANGED abi.version: WARN, was FAIL"], "0 new, 0 fixed, 1 changed, 0 gone", 0, 0),
+     ["CHANGED abi.version: WARN, was FAIL"], "0 new, 0 fixed, 1 changed, 0 unstable, 0 gone", 0, 0),
     ([], [without_version], [],
-     "0 new, 0 fixed, 0 changed, 0 gone; of its properties 1 left out", 0, 0),
+     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of its properties 1 left out", 0, 0),
     ([], [without_version, whole], ["GONE    abi.version: was PASS"],
-     "0 new, 0 fixed, 0 changed, 1 gone", 0, 0),
+     "0 new, 0 fixed, 0 changed, 0 unstable, 1 gone", 0, 0),
     ([without_version], [], [],
-     "0 new, 0 fixed, 0 changed, 0 gone; of 1 property that it does not know 0 failed", 0, 0),
+     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 1 property that it does not know 0 failed", 0, 0),
     ([without_version], [verdicts(version="FAIL")], ["UNKNOWN abi.version: FAIL"],
-     "0 new, 0 fixed, 0 changed, 0 gone; of 1 property that it does not know 1 failed", 1, 1),
+     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 1 property that it does not know 1 failed", 1, 1),
     ([all_incomplete, interrupted, whole], [verdicts(version="WARN")],
      ["UNKNOWN abi.version: WARN"],
-     "0 new, 0 fixed, 0 changed, 0 gone; of 5 properties that it does not know 1 failed", 0, 1),
+     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 5 properties that it does not know 1 failed", 0, 1),
     ([without_version, whole], [verdicts(version="FAIL")], ["UNKNOWN abi.version: FAIL"],
-     "0 new, 0 fixed, 0 changed, 0 gone; of 1 property that it does not know 1 failed", 0, 0),
+     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 1 property that it does not know 1 failed", 0, 0),
     ([], [verdicts(version="INCOMPLETE", overflow="FAIL"), interrupted, whole],
      ["NEW     calloc.overflow: FAIL, was PASS"],
-     "1 new, 0 fixed, 0 changed, 0 gone; of its properties 1 not run (interrupted)", 1, 1),
+     "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of its properties 1 not run (interrupted)", 1, 1),
 ]
 
 
@@ -111,15 +120,28 @@ def compare(*words):
 
 def cases(tap, text):
     for number, (before, after, lines, counts, code, strict) in enumerate(CASES):
-        suite.write("old.json", changed(text, before))
+        suite.write("old.json", changed(text, [*before, another_seed]))
         suite.write("new.json", changed(text, after))
         results = [compare("old.json", "new.json"),
                    compare("--fail-on=new", "old.json", "new.json"),
                    compare("old.json", "new.json", "--strict", "--fail-on", "new")]
-        expected = "".join(line + "\n" for line in lines) + "since old.json: %s\n" % counts
+        expected = "        Seed 7, now 49\n" + "".join(line + "\n" for line in lines) + "since old.json: %s\n" % counts
         held = ([result.code for result in results] == [0, code, strict]
                 and all(result.stdout == expected and not result.stderr for result in results))
         tap.point(held, "comparison %d: %s" % (number, counts), "\n".join(map(str, results)))
+
+
+def unstable(tap, text):
+    """What differs by chance is not NEW."""
+    suite.write("old.json", text)
+    suite.write("new.json", changed(text, [verdicts(version="FAIL")]))
+    alike = compare("old.json", "new.json", "--fail-on=new")
+    suite.write("old.json", changed(text, [another_seed, intermittent, verdicts(version="CRASH")]))
+    suite.write("new.json", text)
+    other = compare("old.json", "new.json", "--fail-on=new")
+    held = (alike.code == other.code == 0 and "UNSTABLE abi.version: FAIL, was PASS" in alike.stdout
+            and "UNSTABLE abi.version: PASS, was CRASH" in other.stdout)
+    tap.point(held, "unstable", "%s\n%s" % (alike, other))
 
 
 def several(tap, text):
@@ -141,9 +163,9 @@ def several(tap, text):
     refused = suite.conform("-Haligned", "--baseline=old.json")
     tap.point(refused.code == USAGE and "has several reports" in refused.stderr,
               "several are no baseline", refused)
-    held = (same.stdout == "since old.json: 0 new, 0 fixed, 0 changed, 0 gone\n"
+    held = (same.stdout == "since old.json: 0 new, 0 fixed, 0 changed, 0 unstable, 0 gone\n"
             and "/b.so is not there now" in result.stdout
-            and re.search(r"(?m)^NEW     \S+: CRASH, was PASS, /a\.so$", result.stdout))
+            and re.search(r"(?m)^UNSTABLE \S+: CRASH, was PASS, /a\.so$", result.stdout))
     tap.point(held, "several handlers", "%s\n%s" % (same, result))
 
 
@@ -157,7 +179,7 @@ def one_of_several(tap, text):
     less, more = (compare("--fail-on=new", *files)
                   for files in [("list.json", "one.json"), ("one.json", "list.json")])
     held = (less.code == CONFORMANT and more.code == NOT_CONFORMANT
-            and re.match(" +/a.so:other is not there now\nsince .*: 0 new, .* 0 changed, 0 gone\n$",
+            and re.match(" +/a.so:other is not there now\nsince .*: 0 new, .* 0 changed, 0 unstable, 0 gone\n$",
                          less.stdout)
             and re.match(" +/a.so:other was not there\nUNKNOWN abi.version: CRASH, /a.so:other\n"
                          "since [^;]*; of 5 properties that it does not know 1 failed\n$",
@@ -177,7 +199,7 @@ def baseline(tap):
     suite.conform("-H", "aligned", *PART, "--json=good.json")
     suite.conform("-H", FAULTY, *PART, "--json=bad.json")
     for handler, old, more, code, line in [
-            ("aligned", "good.json", [], CONFORMANT, "0 new, 0 fixed, 0 changed, 0 gone"),
+            ("aligned", "good.json", [], CONFORMANT, "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone"),
             (FAULTY, "good.json", ["--fail-on=new"], NOT_CONFORMANT, "1 new, 0 fixed, "),
             (FAULTY, "bad.json", ["--fail-on=new"], CONFORMANT, "0 new, 0 fixed, "),
             (FAULTY, "bad.json", [], NOT_CONFORMANT, "0 new, 0 fixed, "),
@@ -218,6 +240,7 @@ def main():
     with suite.scratch(enter=True):
         text = suite.conform("-H", "aligned", *PART, "--json=-").stdout
         cases(tap, text)
+        unstable(tap, text)
         several(tap, text)
         one_of_several(tap, text)
         stdin(tap, text)

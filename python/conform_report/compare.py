@@ -5,7 +5,7 @@ import collections
 
 from . import model
 
-KINDS = "new", "fixed", "changed", "gone"
+KINDS = "new", "fixed", "changed", "unstable", "gone"
 OF_ONE_REPORT = "File", "Interpreter", "Begin with", "Report"  # facts that are not compared
 
 
@@ -15,6 +15,17 @@ def weight(verdict):
 
 def is_judged(p):
     return p["verdict"] == "PASS" or weight(p["verdict"]) > 0
+
+
+def is_intermittent(p):
+    return p["failed_runs"] < p["runs"]
+
+
+def are_alike(old, new):
+    """True if the same file was run with the same seed in the same surroundings."""
+    was, now = model.facts(old), model.facts(new)
+    return was["SHA-256"] != "" and all(
+        was[fact] == now[fact] for fact in was if fact not in OF_ONE_REPORT)
 
 
 def is_whole(report):
@@ -96,11 +107,16 @@ class Comparison:
             self.row("unknown", p, "", verdict, name)
             if fails and not (old and is_whole(old)):  # it may be new
                 self.count(model.NOT_CONFORMANT)
+        elif verdict == earlier["verdict"]:
+            return
+        elif is_judged(p) and is_judged(earlier) and (
+                is_intermittent(p) or is_intermittent(earlier) or are_alike(old, new)):
+            self.row("unstable", p, earlier["verdict"], verdict, name)
         elif weight(verdict) > weight(earlier["verdict"]):
             self.row("new", p, earlier["verdict"], verdict, name)
             if fails:
                 self.count(model.NOT_CONFORMANT)
-        elif verdict != earlier["verdict"]:
+        else:
             fixed = weight(earlier["verdict"]) > 0 and verdict == "PASS"
             self.row("fixed" if fixed else "changed", p, earlier["verdict"], verdict, name)
 

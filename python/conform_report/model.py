@@ -32,7 +32,7 @@ CHANGE = {"id": "", "before": "", "after": ""}
 PROPERTY = {
     "id": "", "level": "", "basis": "", "target": "handler", "verdict": "", "message": "",
     "seconds": 0.0, "expected": "", "seen": "", "clause": "", "source": "", "hint": "",
-    "reproduce": "", "repro": "", "output": "", "bad_rounds": 0,
+    "reproduce": "", "repro": "", "output": "", "bad_rounds": 0, "runs": 0, "failed_runs": 0,
     "when": "", "not_when": "", "handler": "", "same_as": "",
     "waived": {"reason": "", "url": "", "until": ""},
 }
@@ -47,7 +47,7 @@ REPORT = {
     "seconds": 0.0, "properties": [PROPERTY], "waivers": 0,
     "stale": [{"id": "", "file": "", "line": 0, "verdict": "", "reason": ""}],
     "baseline": {"file": "", "surroundings": [""], "new": [CHANGE], "fixed": [CHANGE],
-                 "changed": [CHANGE], "gone": [CHANGE]},
+                 "changed": [CHANGE], "unstable": [CHANGE], "gone": [CHANGE]},
     "from": "",
 }
 KINDS = {dict: "an object", list: "an array", str: "a string", bool: "true or false"}

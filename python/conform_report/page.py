@@ -99,7 +99,7 @@ def differences(baseline):
     if not baseline["file"]:
         return ""
     rows = ""
-    for kind in ("new", "fixed", "changed", "gone"):
+    for kind in ("new", "fixed", "changed", "unstable", "gone"):
         for one in baseline[kind]:
             verdicts = " to ".join(
                 badge(one[key]) for key in ("before", "after") if one[key] in model.VERDICTS

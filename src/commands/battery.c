@@ -482,13 +482,67 @@ static void run_rounds(struct coordinator *c)
     }
 }
 
+/* The place in the plan of the property whose record the outcome is about. */
+static size_t found_at(const struct coordinator *c, size_t i)
+{
+    const struct property *found_by = c->outcomes[i].found_by;
+    size_t at = i;
+    while (found_by != NULL && c->plan.properties[at] != found_by)
+        at = (at + 1) % c->plan.count;
+    return at;
+}
+
+static bool is_to_repeat(const struct coordinator *c, size_t i)
+{
+    enum { MOST_SECONDS = 1 };
+    size_t from = c->plan.count - c->run.count;
+    enum verdict verdict = c->outcomes[i].verdict;
+    return i >= from && (verdict == FAIL || verdict == CRASH) &&
+           c->run.leads[i - from] == i - from && c->plan.properties[i]->target == TARGET_HANDLER &&
+           c->kept[i].seconds < MOST_SECONDS;
+}
+
+/* Runs what failed, and is reported in full, twice more: it may be intermittent. */
+static void repeat_failures(struct coordinator *c)
+{
+    enum { MORE = 2, MOST_FAILURES = 8 };
+    struct plan *plan = &c->plan;
+    size_t failures = 0, length = plan->count - 1;
+    bool *wanted = allocate(plan->count, sizeof *wanted);
+    size_t *queue = allocate(length, sizeof *queue);
+    for (size_t i = 0; i < plan->count && failures < MOST_FAILURES; i++) {
+        if (!is_to_repeat(c, i))
+            continue;
+        failures++;
+        c->outcomes[i].runs = c->outcomes[i].failed_runs = 1;
+        wanted[i] = wanted[found_at(c, i)] = true;
+    }
+    memcpy(queue, plan->fresh, length * sizeof *queue);
+    for (size_t k = 0; k < length; k++)
+        plan->fresh[k] = wanted[queue[k]] ? queue[k] : LEFT_OUT;
+    for (int times = 0; times < MORE && failures > 0 && !c->run.interrupted; times++) {
+        clear_board(c, atomic_load(&plan->shared->handler));
+        c->run.interrupted = !scheduler_run(&c->scheduler);
+        scratch_remove(plan->scratch);
+        conclude_round(c);
+        for (size_t i = 0; i < plan->count && !c->run.interrupted; i++) {
+            if (c->outcomes[i].runs == 0)
+                continue;
+            c->outcomes[i].runs++;
+            c->outcomes[i].failed_runs +=
+                verdict_facts[c->latest[i].verdict].decides || c->latest[i].cause != NULL;
+        }
+    }
+    memcpy(plan->fresh, queue, length * sizeof *queue);
+    free(wanted);
+    free(queue);
+}
+
 /* The handler in the shared results. */
 static enum exit_code run_handler(struct coordinator *c, bool is_last)
 {
     c->begin = clock_now();
     run_rounds(c);
-    if (is_last)
-        scheduler_end(&c->scheduler);
     if (c->plan.shared->python_error[0] != '\0') {
         const char *advice = interpreter_advice();
         die(EXIT_USAGE, "%s cannot be embedded: %s%s%s name another by --python",
@@ -497,6 +551,12 @@ static enum exit_code run_handler(struct coordinator *c, bool is_last)
     }
     start_again_for_static_tls(c);
     fill_run(c);
+    if (c->rounds == 1 && !c->options->quick && !is_instrumented() && !c->plan.data_races)
+        repeat_failures(c);
+    if (is_last)
+        scheduler_end(&c->scheduler);
+    if (c->run.interrupted)
+        run_conclude(&c->run);
     reproducers_write(&c->run, &c->plan);
     return report(c);
 }

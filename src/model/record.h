@@ -164,8 +164,9 @@ struct outcome {
     bool not_run;    /* INCOMPLETE because the run ended first */
     const struct expectation *waiver;        /* by which it does not decide; or NULL */
     const struct expectation *unused_waiver; /* that expects another verdict; or NULL */
-    size_t bad_rounds;     /* of --repeat, with a verdict other than PASS and SKIP */
-    size_t skipped_rounds; /* of --repeat, with a SKIP */
+    size_t runs, failed_runs; /* of the property, if its failure was repeated; else 0 */
+    size_t bad_rounds;        /* of --repeat, with a verdict other than PASS and SKIP */
+    size_t skipped_rounds;    /* of --repeat, with a SKIP */
 };
 
 /* The outcome of a record that nothing else explains. */

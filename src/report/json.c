@@ -121,6 +121,10 @@ static json_t *property_object(const struct run *run, size_t i)
         json_object_set_new(object, "unclaimed", json_true());
     if (record->coverage.rows > 0)
         json_object_set_new(object, "coverage", coverage_object(&record->coverage));
+    if (outcome->runs > 1) {
+        json_object_set_new(object, "runs", json_integer((json_int_t)outcome->runs));
+        json_object_set_new(object, "failed_runs", json_integer((json_int_t)outcome->failed_runs));
+    }
     if (run->rounds > 1)
         json_object_set_new(object, "bad_rounds", json_integer((json_int_t)outcome->bad_rounds));
     if (record->output_length > 0)

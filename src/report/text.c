@@ -166,6 +166,10 @@ static void print_finding(const struct page *page, size_t i)
     if (run->rounds > 1)
         report_print_field(file, "rounds",
                            fmt("%zu of %zu were so", outcome->bad_rounds, run->rounds));
+    if (outcome->runs > 1)
+        report_print_field(file, "runs",
+                           fmt("%zu of %zu failed%s", outcome->failed_runs, outcome->runs,
+                               outcome->failed_runs < outcome->runs ? ": intermittent" : ""));
     if (record->output_length > 0)
         print_lines(file, "printed", record_output(record));
     if (outcome->waiver != NULL)
@@ -242,8 +246,10 @@ static void print_brief(const struct page *page, size_t lead)
         count += is_brief(run, i) && run->leads[i] == lead;
     if (count == 0)
         return;
-    fprintf(page->file, "%s, likely due to the defect of %s (--verbose shows %s):\n",
-            plural(count, "more failure"), run->properties[lead]->id, count > 1 ? "them" : "it");
+    print_wrapped(page->file, 0,
+                  fmt("%s, likely due to the defect of %s (--verbose shows %s):",
+                      plural(count, "more failure"), run->properties[lead]->id,
+                      count > 1 ? "them" : "it"));
     for (size_t i = 0; i < run->count && printed < MOST_LINES; i++) {
         if (is_brief(run, i) && run->leads[i] == lead && ++printed > 0)
             print_brief_line(page, i);
@@ -257,9 +263,10 @@ static void print_stale(const struct page *page)
 {
     const struct expectations *all = page->run->expectations;
     for (size_t k = 0; all != NULL && k < all->count; k++) {
-        if (all->of[k].is_stale)
-            fprintf(page->file, "%sSTALE%s   %s\n", paint(page, FAIL), unpaint(page),
-                    stale_words(all, &all->of[k]));
+        if (!all->of[k].is_stale)
+            continue;
+        fprintf(page->file, "%sSTALE%s   ", paint(page, FAIL), unpaint(page));
+        print_wrapped_from(page->file, MARGIN, stale_words(all, &all->of[k]));
     }
     if (page->run->conclusion.stale > 0 && !page->run->options->quiet)
         putc('\n', page->file);
@@ -292,7 +299,7 @@ static void print_head(const struct page *page)
         fprintf(page->file, ", %s", escape(run->load->how));
     fputc('\n', page->file);
     if (environment->python[0] != '\0') /* else it ended before Python was up */
-        fprintf(page->file, "Python %s%s (%s), NumPy %s, ", environment->python, gil_words(run),
+        fprintf(page->file, "Python %s%s (%s), NumPy %s\n", environment->python, gil_words(run),
                 escape(run->python), environment->numpy);
     fprintf(page->file, "%s, %s; seed %llu\n", run->machine.libc, run->machine.kernel,
             (unsigned long long)run->options->seed);
@@ -393,13 +400,15 @@ static bool print_line(const struct page *page, size_t i)
         fprintf(page->file, "%-36s %6.1f ms%s\n", id, run->records[i]->seconds * 1e3,
                 coverage_words(&run->records[i]->coverage));
     else if (outcome->waiver != NULL && !verbose)
-        fprintf(page->file, "%s: waived: %s\n", id, expectation_words(outcome->waiver));
+        print_wrapped_from(page->file, MARGIN,
+                           fmt("%s: waived: %s", id, expectation_words(outcome->waiver)));
     else if (same <= 3)
-        fprintf(page->file, "%s: %s\n", id, run_seen(run, i));
+        print_wrapped_from(page->file, MARGIN, fmt("%s: %s", id, run_seen(run, i)));
     else if (outcome->cause != NULL && !verbose)
-        fprintf(page->file, "%zu properties: caused by %s\n", same, outcome->cause->id);
+        print_wrapped_from(page->file, MARGIN,
+                           fmt("%zu properties: caused by %s", same, outcome->cause->id));
     else
-        fprintf(page->file, "%zu properties: %s\n", same, run_seen(run, i));
+        print_wrapped_from(page->file, MARGIN, fmt("%zu properties: %s", same, run_seen(run, i)));
     return true;
 }
 

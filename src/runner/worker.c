@@ -444,7 +444,8 @@ static void run_round(const struct plan *plan, bool fresh, int wakeup)
         size_t i = atomic_fetch_add(next, 1);
         if (i >= count)
             return;
-        take(queue[i], wakeup);
+        if (queue[i] != LEFT_OUT)
+            take(queue[i], wakeup);
     }
 }
 

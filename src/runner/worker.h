@@ -35,6 +35,8 @@ struct plan {
     bool shows_progress;
 };
 
+#define LEFT_OUT SIZE_MAX /* in a queue, in the place of an index */
+
 /* Between a worker and the coordinator, besides the shared results. */
 struct call_log;
 struct worker_pipes {

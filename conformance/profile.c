@@ -32,13 +32,13 @@ static void find_trace(struct profile *profile)
 static void note_part(const char *part, void *data)
 {
     const struct profile *profile = data;
-    program_part("NumPy %s's %s (--replay=%s)", profile->version, part, profile->path);
+    program_part("NumPy %s's %s (%s)", profile->version, part, profile->path);
 }
 
 /* How to reproduce it, on this trace alone. */
 static const char *replay_command(const struct profile *profile)
 {
-    return fmt("conform --handler=%s --replay=%s", shell_quote(subject_place()->argument),
+    return fmt("conform replay --handler=%s %s", shell_quote(subject_place()->argument),
                shell_quote(profile->path));
 }
 
@@ -96,8 +96,8 @@ static void replay(const char *version)
 
 #define WHY "whoever has the handler may have that NumPy, whatever its author tests with"
 #define HINT                                                                                       \
-    "conform --handler=HANDLER --replay=FILE, with the file that is named, makes these calls "     \
-    "alone, and conform --explain has a hint on the id in brackets; docs/callers.md shows what "   \
+    "conform replay --handler=HANDLER FILE, with the file that is named, makes these calls "       \
+    "alone, and conform explain has a hint on the id in brackets; docs/callers.md shows what "     \
     "each NumPy does on each route"
 
 #define SHARED(version)                                                                            \

@@ -205,7 +205,7 @@ PROPERTY(scenarios_blocks,
     .clause = "a call returns, whatever was called before: it does not crash, exit or hang",
     .source = "C17 7.22.3; NEP 49: \"The PyDataMem_Handler structure\"",
     .why    = "programs call in orders that no author of a test thought of",
-    .hint   = "shrink it with conform --handler HANDLER --search",
+    .hint   = "shrink it with conform search -H HANDLER",
     .looks  = "CRASH: SIGSEGV in realloc(p, 5000)")
 {
     const struct scenario_limits limits = {.most_size = 128 << 10,
@@ -221,7 +221,7 @@ PROPERTY(scenarios_large_blocks,
     .clause = "a call for a large block returns, whatever was called before",
     .source = "C17 7.22.3; NEP 49: \"The PyDataMem_Handler structure\"",
     .why    = "large blocks usually take another path in a handler, which is tested less",
-    .hint   = "shrink it with conform --handler HANDLER --search",
+    .hint   = "shrink it with conform search -H HANDLER",
     .looks  = "CRASH: SIGSEGV in realloc(p, 5000000)")
 {
     const size_t most = (size_t)512 << 20, little = 32 << 20;
@@ -241,7 +241,7 @@ PROPERTY(scenarios_threads,
     .clause = "a call returns, whichever thread made the block, and whether that thread has ended",
     .source = "NumPy calls the handler from any thread; no thread has to end before its arrays",
     .why    = "arrays outlive the threads of a pool that made them",
-    .hint   = "shrink it with conform --handler HANDLER --search",
+    .hint   = "shrink it with conform search -H HANDLER",
     .looks  = "CRASH: SIGSEGV in free(p, 100)")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20,
@@ -258,7 +258,7 @@ PROPERTY(scenarios_processes,
     .clause = "a call returns, in the parent and in the child, after a fork",
     .source = "os.fork and multiprocessing, which go on with the arrays there are",
     .why    = "a child shares the parent's arrays, and both go on to make and free arrays",
-    .hint   = "shrink it with conform --handler HANDLER --search",
+    .hint   = "shrink it with conform search -H HANDLER",
     .looks  = "CRASH: SIGSEGV in free(p, 100)")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20,
@@ -275,7 +275,7 @@ PROPERTY(scenarios_pressure,
     .clause = "a call returns, and leaves blocks as they were, where memory is refused",
     .source = "C17 7.22.3: \"If the space cannot be allocated, a null pointer is returned\"",
     .why    = "NumPy raises MemoryError and goes on, with all other arrays",
-    .hint   = "shrink it with conform --handler HANDLER --search",
+    .hint   = "shrink it with conform search -H HANDLER",
     .looks  = "CRASH: SIGSEGV in malloc(65536)")
 {
     const struct scenario_limits limits = {.most_size = 8 << 20,

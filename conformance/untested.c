@@ -35,7 +35,7 @@ UNTESTED(
     called_with_own_blocks,
     .clause = "realloc and free are handed blocks of this handler that are live, and nothing else",
     .source = "C17 7.22.3.3, 7.22.3.5; NEP 49, High level design",
-    .why = "it binds the caller; numpy.* and --exec watch NumPy keep it")
+    .why = "it binds the caller; numpy.* and conform exec watch NumPy keep it")
 
 UNTESTED(every_size, .clause = "all of this holds for every size and every history of calls",
          .source = "C17 7.22.3",

@@ -57,7 +57,7 @@ def environment(version, pythons, work):
 def record(conform, python, trace):
     env = {name: value for name, value in os.environ.items()
            if not name.startswith(("NEP49_", "NPY_", "NUMPY_", "PYTHON"))}
-    output_of([conform, "--handler", HANDLER, "--python", python, "--quiet", "--exec", "--untimed",
+    output_of([conform, "exec", "--handler", HANDLER, "--python", python, "--quiet", "--untimed",
                "--record=" + trace, "--", "routes.py"], cwd=HERE, env=dict(env, **ENVIRONMENT))
     with open(trace, "rb") as file:
         return file.read()

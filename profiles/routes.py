@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The routes by which NumPy comes to a handler, one after the other, to be recorded.
 
-record.py runs this under `conform --exec --record`.  Each route is a part of the trace, with its
+record.py runs this under `conform exec --record`.  Each route is a part of the trace, with its
 code as its name; it begins with nothing and ends when all that it made is gone.  What a route needs
 of a NumPy that not all have is said beside it.
 

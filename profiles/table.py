@@ -29,7 +29,7 @@ HEAD = """\
 Each route by which NumPy comes to its handler was recorded on several versions of it, with the
 PyPI wheels for x86-64 Linux.  The recordings are the caller profiles `profile.numpy-*` of the
 battery, which replays them all, whatever NumPy is there: `profiles/routes.py` is what was run,
-`make profiles` runs it again, and `conform --replay=profiles/numpy-1.22.trace --print` shows one
+`make profiles` runs it again, and `conform replay profiles/numpy-1.22.trace --print` shows one
 whole.
 
 A call is shown with its sizes: *realloc 72 to 40*, *free 80*.  In bold is what a handler could
@@ -54,7 +54,7 @@ class Profile:
 
     def __init__(self, conform, path):
         shown = subprocess.run(
-            [conform, "--replay=" + path, "--print"], stdout=subprocess.PIPE, check=True,
+            [conform, "replay", path, "--print"], stdout=subprocess.PIPE, check=True,
             universal_newlines=True,
         ).stdout
         self.notes = {}

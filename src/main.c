@@ -3,8 +3,10 @@
  * conform: a conformance suite for NumPy data-memory handlers (NEP 49).
  */
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/reexec.h"
@@ -22,13 +24,56 @@ static void print_name(const char *name, void *count)
     puts(name);
 }
 
-static void explain(const char *id)
+/* Explains the properties that each of the patterns matches. */
+static void explain(char *const *patterns)
 {
-    const struct property *property = property_find(id);
-    if (property == NULL)
-        die(EXIT_USAGE, "--explain=%s: there is no such property%s; see conform --list", escape(id),
-            property_meant(id));
-    report_explain(property);
+    size_t count, printed = 0;
+    const struct property *const *all = property_all(&count);
+    for (char *const *pattern = patterns; *pattern != NULL; pattern++) {
+        bool matches = false;
+        for (size_t i = 0; i < count && !matches; i++)
+            matches = fnmatch(*pattern, all[i]->id, 0) == 0;
+        if (!matches)
+            die(EXIT_USAGE, "%s: no such property%s; see conform list", escape(*pattern),
+                property_meant(*pattern));
+    }
+    for (char *const *pattern = patterns; *pattern != NULL; pattern++) {
+        for (size_t i = 0; i < count; i++) {
+            if (fnmatch(*pattern, all[i]->id, 0) != 0)
+                continue;
+            if (printed++ > 0)
+                putchar('\n');
+            report_explain(all[i]);
+        }
+    }
+}
+
+static void consider(const char *name, void *suggestion)
+{
+    suggestion_consider(suggestion, name);
+}
+
+/* An operand that is not a path and not the name of a handler may be a command that is misspelled.
+ */
+static void check_words(char *const *words)
+{
+    struct subject_place place;
+    for (char *const *word = words; *word != NULL; word++) {
+        struct suggestion suggestion = suggestion_for(*word, strlen(*word));
+        bool is_word = **word != '\0' && strpbrk(*word, "/.:") == NULL;
+        if (!is_word || access(*word, F_OK) == 0)
+            continue;
+        if (subject_find(*word, &place) == NULL) {
+            subject_place_free(&place);
+            continue;
+        }
+        command_suggest(&suggestion);
+        subject_each_reference(consider, &suggestion);
+        die(EXIT_USAGE,
+            "%s: no command and no handler has that name%s; see conform --help and conform "
+            "handlers",
+            escape(*word), suggestion_words(&suggestion, ""));
+    }
 }
 
 /* Where the shell has closed one of the first three, the next file that is opened would take its
@@ -59,7 +104,7 @@ int main(int argc, char **argv)
         properties = options_properties(&options, &count);
         report_clauses(properties, count);
         break;
-    case COMMAND_LIST_HANDLERS:
+    case COMMAND_HANDLERS:
         count = 0;
         subject_each_reference(print_name, &count);
         if (count == 0)
@@ -67,7 +112,7 @@ int main(int argc, char **argv)
                 "there are no reference handlers, neither beside this program nor in " PKGLIBDIR);
         break;
     case COMMAND_EXPLAIN:
-        explain(options.explain);
+        explain(options.operands);
         break;
     case COMMAND_EXEC:
     case COMMAND_RECORD:
@@ -87,15 +132,16 @@ int main(int argc, char **argv)
         code = bench_command(&options, argv);
         break;
     case COMMAND_INIT:
-        code = init_run(options.init);
+        code = init_run(options.operands[0]);
         break;
     case COMMAND_COMPARE:
-    case COMMAND_FROM:
+    case COMMAND_REPORT:
     case COMMAND_VERIFY:
         code = saved_reports_run(&options);
         break;
     case COMMAND_RUN:
     case COMMAND_NO_FORK:
+        check_words(options.operands);
         code = battery_run(&options, argv);
         break;
     }

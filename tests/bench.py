@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--bench: the results as text, JSON and a page, and handlers that are lost.  No test checks speed,
+"""bench: the results as text, JSON and a page, and handlers that are lost.  No test checks speed,
 except that a handler that sleeps is slower.
 """
 
@@ -60,7 +60,7 @@ def results(tap):
     """Of a handler whose name is markup, and of one that sleeps."""
     build("slow", "if (size >= 1024) usleep(20)")
     os.rename(build("plain", ""), "<b>&plain.so")
-    result = suite.conform("--bench=quick", "--max-time=0.5", "-H", "./<b>&plain.so", "-H",
+    result = suite.conform("bench", "--quick", "--max-time=0.5", "-H", "./<b>&plain.so", "-H",
                            "./slow.so", "--json=b.json", "--html=b.html")
     tap.point(result.code == CONFORMANT and not result.stderr, "results", result)
     report = suite.load("b.json")
@@ -92,7 +92,7 @@ def results(tap):
 
 def lost_ones(tap):
     for name, (in_malloc, line) in LOST.items() if suite.LONG else list(LOST.items())[:1]:
-        result = suite.conform("--bench=quick", "--max-time=0.5", "--timeout=5", "-H",
+        result = suite.conform("bench", "--quick", "--max-time=0.5", "--timeout=5", "-H",
                                build(name, in_malloc))
         tap.point(result.code == NOT_CONFORMANT and not result.stderr
                   and re.fullmatch(line + r"; there are no figures\n", result.stdout),
@@ -102,13 +102,13 @@ def lost_ones(tap):
 def wrong_use(tap):
     suite.build(suite.write("unfit.c", UNFIT), "./unfit.so")
     for words, code, line in (
-            (["--bench=fast", "-H", "aligned"], USAGE, "--bench=fast: give quick, or nothing"),
-            (["--bench"] + 7 * ["-H", "aligned"], USAGE, "--bench takes up to 6 handlers"),
-            (["--bench"], USAGE, "no handler to test; "),
-            (["--bench", "--search", "-H", "aligned"], USAGE, "--bench and --search exclude each"),
-            (["--bench", "-H", "python:none"], CANNOT_LOAD, "python:none: ModuleNotFoundError"),
-            (["--bench", "-H", "./unfit.so"], CANNOT_WORK_HERE, "it cannot work here: no pages"),
-            (["--bench", "-H", "./none.so"], CANNOT_LOAD, "./none.so: ")):
+            (["bench", "fast", "-H", "aligned"], CANNOT_LOAD, "fast: there is no such file"),
+            (["bench"] + 7 * ["-H", "aligned"], USAGE, "bench takes up to 6 handlers"),
+            (["bench"], USAGE, "no handler to test; "),
+            (["bench", "--search", "-H", "aligned"], USAGE, "--search is a command; "),
+            (["bench", "-H", "python:none"], CANNOT_LOAD, "python:none: ModuleNotFoundError"),
+            (["bench", "-H", "./unfit.so"], CANNOT_WORK_HERE, "it cannot work here: no pages"),
+            (["bench", "-H", "./none.so"], CANNOT_LOAD, "./none.so: ")):
         result = suite.conform(*words)
         tap.point(result.code == code and not result.stdout and line in result.stderr
                   and result.stderr.count("\n") == 1, " ".join(words), result)

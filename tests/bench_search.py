@@ -76,7 +76,7 @@ class Found:
 def search(handler, seconds):
     """With its whole time for the search; what is shown is cut short after that."""
     begin = time.monotonic()
-    result = suite.conform("--handler=" + handler, "--search=%g" % seconds, timeout=seconds + 120)
+    result = suite.conform("search", "--handler=" + handler, "%g" % seconds, timeout=seconds + 120)
     took = time.monotonic() - begin
     shown = SHOWN.search(result.stdout)
     if result.code != suite.NOT_CONFORMANT or shown is None:

@@ -39,7 +39,7 @@ def main():
         print("%-13s %6.3f s, ratio %6.2f; %6.3f s of processors, ratio %6.2f"
               % (name, wall, ratio, processor, used))
     print(flush=True)
-    subprocess.run([CONFORM, "--bench", "--python=" + PYTHON]
+    subprocess.run([CONFORM, "bench", "--python=" + PYTHON]
                    + ["--handler=" + name for name in HANDLERS], check=True)
 
 

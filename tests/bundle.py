@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--bundle and --verify: others can read a bundle, the same run makes the same bytes, and a bundle
+"""--bundle and verify: others can read a bundle, the same run makes the same bytes, and a bundle
 that is not as it was written gets one line and status 2."""
 
 import gzip
@@ -67,8 +67,8 @@ def verified(tap):
     for name, code, words in (("a", INCOMPLETE, "incomplete: --run or --skip"),
                               ("with", INCOMPLETE, "incomplete"), ("whole", CONFORMANT, "complete"),
                               ("faulty", NOT_CONFORMANT, "NOT CONFORMANT")):
-        result = suite.conform("--verify", name + ".tar.gz")
-        tap.point(result.code == code and words in result.stdout, "--verify of %s" % name, result)
+        result = suite.conform("verify", name + ".tar.gz")
+        tap.point(result.code == code and words in result.stdout, "verify of %s" % name, result)
 
 
 def refused(tap):
@@ -88,11 +88,11 @@ def refused(tap):
     for name, data in cases.items():
         with open("bad.tar.gz", "wb") as file:
             file.write(data)
-        result = suite.conform("--verify", "bad.tar.gz")
+        result = suite.conform("verify", "bad.tar.gz")
         tap.point(result.code == USAGE and result.stderr.count("\n") == 1
                   and result.stderr.startswith("conform: bad.tar.gz: "),
-                  "--verify of what is not as it was written: " + name, result)
-    for words in ["--verify", "none"], ["--verify"], [*PART, "--with-subject"]:
+                  "verify of what is not as it was written: " + name, result)
+    for words in ["verify", "none"], ["verify"], [*PART, "--with-subject"]:
         result = suite.conform(*words)
         tap.point(result.code == USAGE and result.stderr.count("\n") == 1, " ".join(words), result)
 

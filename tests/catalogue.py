@@ -10,8 +10,8 @@ FIELDS = ("clause", "level", "source", "about", "why", "hint", "looks", "code")
 
 
 def unexplained(identity):
-    """What --explain leaves out of a property."""
-    result = suite.conform("--explain", identity)
+    """What explain leaves out of a property."""
+    result = suite.conform("explain", identity)
     missing = [f for f in FIELDS if not re.search(r"^ +%s +\S" % f, result.stdout, re.M)]
     return (identity, missing, result.code) if missing or result.code != 0 else None
 
@@ -29,17 +29,17 @@ def source(*names):
 
 def main():
     tap = suite.Tap()
-    listed = suite.conform("--list", "--numpy")
+    listed = suite.conform("list", "--numpy")
     ids = [line.split()[0] for line in listed.stdout.splitlines()]
-    tap.point(len(ids) == len(set(ids)) and len(ids) > 100, "--list has each id once", listed)
+    tap.point(len(ids) == len(set(ids)) and len(ids) > 100, "list has each id once", listed)
     bad = [wrong for wrong in map(unexplained, ids) if wrong]
-    tap.point(not bad, "--explain says each field of each property", bad)
+    tap.point(not bad, "explain prints each field of each property", bad)
     with open(os.path.join(suite.SOURCE, "docs", "clauses.md"), encoding="utf-8") as file:
         kept = file.read()
-    made = suite.conform("--clauses").stdout
-    tap.point(kept == made, "docs/clauses.md is what conform --clauses prints",
-              "run ./conform --clauses >docs/clauses.md")
-    described = sections(suite.conform("--clauses", "--numpy").stdout)
+    made = suite.conform("clauses").stdout
+    tap.point(kept == made, "docs/clauses.md is what conform clauses prints",
+              "run ./conform clauses >docs/clauses.md")
+    described = sections(suite.conform("clauses", "--numpy").stdout)
     bare = [i for i in ids if not re.search(r"^\* Source: \S", described.get(i, ""), re.M)]
     tap.point(not bare, "each has a clause with a source", bare)
     topics = re.findall(r"^    TOPIC_(\w+),", source("src", "model", "property.h"), re.M)

@@ -73,7 +73,7 @@ def fails_without(python, names):
 def check(tap, python, handler):
     name = re.sub(r"\W+", "-", os.path.basename(handler))
     log, report = "numpy-%s.log" % name, "numpy-%s.xml" % name
-    code = run([suite.CONFORM, "--handler=" + handler, "--python=" + python, "--exec", "--",
+    code = run([suite.CONFORM, "exec", "--handler=" + handler, "--python=" + python, "--",
                 *TESTS, "numpy", "--junitxml=" + report], log)
     with open(log, encoding="utf-8", errors="replace") as file:
         printed = file.read()

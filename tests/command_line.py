@@ -55,27 +55,30 @@ OBJECTS = {
 
 MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 
-# Which options each command takes, besides those that choose it.
-FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +also a report in ", suite.conform("--help").stdout)
+# Which options each command takes, besides those that select a variant of it.
+COMMANDS = re.findall(r"(?m)^  ([a-z]+) .*  [A-Z]", suite.conform("--help").stdout)
+FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +write a report", suite.conform("--help-all").stdout)
+FORMATS = sorted(set(FORMATS))
 ALONE = set("claim color handler numpy python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
+PROGRAM = set("claim handler python quiet timeout".split())
 TAKEN = {
     (): ALONE | set("baseline expect fail-on jobs max-time memcheck quick repeat repro shuffle timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
-    ("--exec",): set("claim handler python quiet stacks timeout".split()),
-    ("--exec", "--record=x"): set("claim handler python quiet stacks timeout untimed".split()),
-    ("--exec", "--fail-each"): set("claim handler keep-failing most-runs python quiet timeout verbose".split()),
-    ("--replay=x",): set("claim handler quiet timeout unchecked".split()),
-    ("--replay=x", "--print"): set(),
-    ("--bench",): set("handler html json max-time python quiet timeout".split()),
-    ("--search",): set("claim handler jobs memory quiet repro seed timeout trace unchecked".split()),
-    ("--compare",): set("fail-on quiet strict".split()),
-    ("--from",): set("badge html markdown".split()),
-    ("--verify",): set("quiet".split()),
-    ("--list",): set("numpy run skip".split()),
-    ("--init=x",): set(),
-    ("--list-handlers",): set(),
-    ("--explain=x",): set(),
-    ("--clauses",): set("numpy run skip".split()),
+    ("exec", "x"): PROGRAM | {"stacks"},
+    ("exec", "--record=x", "x"): PROGRAM | {"stacks", "untimed"},
+    ("exec", "--fail-each", "x"): PROGRAM | {"keep-failing", "most-runs", "verbose"},
+    ("replay", "x"): set("claim handler quiet timeout unchecked".split()),
+    ("replay", "--print", "x"): set(),
+    ("bench",): set("handler html json max-time python quick quiet timeout".split()),
+    ("search",): set("claim handler jobs memory quiet repro seed timeout trace unchecked".split()),
+    ("compare", "x", "y"): set("fail-on quiet strict".split()),
+    ("report", "x"): set("badge html markdown".split()),
+    ("verify", "x"): set("quiet".split()),
+    ("list",): set("numpy run skip".split()),
+    ("init", "x"): set(),
+    ("handlers",): set(),
+    ("explain", "abi.loads"): set(),
+    ("clauses",): set("numpy run skip".split()),
 }
 VALUES = {"color": "never", "claim": "alignment=64", "fail-on": "new"}  # others are "1"
 
@@ -146,18 +149,28 @@ def make_files():
 # that would do; what is in braces is tried each.
 WRONG = r"""
 ## no handler to test
-./sound.so ## --handler=./sound.so
-H x ## x: an argument
+{lsit,serach,hepl} ## no command and no handler has that name
+lsit ## did you mean list?
+alinged ## did you mean aligned?
+help lsit ## did you mean list?
+{H list,aligned list} ## list is a command, which is the first word; say conform list
+H exec -- x ## exec is a command
+--{exec,replay=x,search,search=2,bench=quick,compare,verify,init=x,list,explain=x,clauses} ## is a command; say conform
+--exec ## --exec is a command; say conform exec -H HANDLER -- SCRIPT ...
+--from ## --from is a command; say conform report
+H --list-handlers ## --list-handlers is a command; say conform handlers
+H --list ## --list is a command; say conform list
 {--bogus,--bogus=1} ## --bogus: no such option
-{-x,-vx,--list -xv} ## -x: no such option
+{-x,-vx,verify -xq} ## -x: no such option
+exec -H aligned -c x ## put -- before options of the program
 --listing ## --listing: no such option
 --hanlder=x ## did you mean --handler?
---l ## --list, --list-handlers
+--seach ## did you mean conform search?
 --j=1 ## --json
 --ver ## --verbose, --version
---{clauses,exec,fail-each,help,list,list-handlers,memcheck,no-fork,keep-failing,quiet,quie}=1
+--{fail-each,help,help-all,memcheck,no-fork,keep-failing,quiet,quie}=1
 --{shuffle,stacks,strict,until-fail,untimed,verbose,version}=1 ## takes no value
---{color,explain,handler,jobs,json,junit,most-runs,python} ## needs a value
+--{color,handler,jobs,json,junit,most-runs,python} ## needs a value
 --{repeat,run,seed,skip,tap,timeout} ## needs a value
 {-j,-vj} ## -j needs a value
 -vH ## -H needs a value
@@ -165,42 +178,49 @@ H --jobs={0,65,-1,1.5,1e1,two,"",' 2','2 ',0x2,99999999999999999999}
 H --repeat={0,-1,1.5,"",1000001}
 H --timeout={0,-1,nan,inf,1s,"",' 1',1e9,0x1p3,1;5}
 H --seed={-1,+1,"",' 1','1 ',0x,1.0,18446744073709551616,x,0x1g}
-H --most-runs={0,-1,x,"",1000000001}
+exec H --most-runs={0,-1,x,"",1000000001}
 H --color={"",yes,Always,alway} ## auto, always or never
-H H {--no-fork --run=abi.loads,--exec -- x,--replay=x} ## --handler is given twice
---compare {x,x y z} ## --compare OLD
---compare - - ## --compare
+H H --no-fork --run=abi.loads ## --handler is given twice
+{exec H H x,replay H H x,search H H} ## --handler is given twice
+compare {x,x y z} ## say conform compare OLD
+compare - - ## compare
+report x ## report writes --html
+{report --html=x,verify,init,explain} ## an operand is missing
+replay H ## an operand is missing
+{init x y,handlers x,replay H x y} ## one operand too many
+search H {0,x,1e9} ## give a number of seconds
 H --baseline=-
 H {--fail-on=new,--fail-on=any} ## --fail-on
 H H --baseline=x ## --baseline
 H --claim={"",wait-free,alignment=3,alignment=9223372036854775808,numa=bind:3-1@4096} ## --claim
 H --claim=guard=after --claim=guard=before ## contradicts guard=after
--Hguard --claim=guard=before {"",--exec -- -c 'import numpy'} ## guard: --claim: guard=before: contradicts
+{-Hguard --claim=guard=before,exec -Hguard --claim=guard=before -- -c 'import numpy'} ## guard: --claim: guard=before: contradicts
 H H --python=x --python=x ## --python
 H H --{tap,junit,bundle}=t ## --handler
---explain={malloc.wibble,""} ## no such property
---explain=malloc.algnment ## did you mean malloc.alignment?
+explain abi.loads {malloc.wibble,wibble.*} ## no such property
+explain malloc.algnment ## did you mean malloc.alignment?
 H --run=realloc.kepps-contents ## did you mean realloc.keeps-contents?
---list {--explain=abi.loads,--clauses} ## exclude each other
-H --exec {"",--,--fail-each,--record=x --} ## --exec: no program
-H --exec --replay=x ## --exec and --replay exclude
-H --exec --record=x --fail-each ## --record and --fail-each exclude
-H {--fail-each,--record=x,--untimed,--most-runs=1} ## goes with --exec
---print ## --print goes with --replay
-H --replay=x {--fail-each,--json=f --memcheck,--run=nothing} ## goes with
+exec H {"",--,--fail-each,--record=x --} ## exec: no program
+exec H --record=x --fail-each x ## --record and --fail-each exclude
+H {--fail-each,--record=x} ## goes with exec;
+H {--untimed,--most-runs=1} ## goes with exec
+--print ## --print goes with replay
+replay H x {--fail-each,--json=f --memcheck,--run=nothing} ## not with replay
 H -qv ## --quiet and --verbose exclude
 H {--no-fork,--tsan} --memcheck ## --memcheck exclude
 H --no-fork {--repeat=2,--until-fail} ## not with --no-fork
 H --no-fork ## --run=ID
-{H,-l} {--run=wibble.*,--run=,--run=malloc,--skip=*,--run=malloc.* --skip=m*} ## no property is left
-{H,-l,--clauses} --run=free.* --run=malloc ## --run=malloc: no property
-{H,-l,--clauses} --skip=malloc.alignmnt ## did you mean malloc.alignment
-H --run=wibble --no-fork ## no property is left
+{H,list} {--skip=*,--run=malloc.* --skip=m*} ## no property is left
+{H,list} {--run=wibble.*,--run=,--run=malloc} ## no property matches
+{list,clauses} {wibble.*,malloc} ## no property matches
+{H,list,clauses} --run=free.* --run=malloc ## --run=malloc: no property
+{H,list,clauses} --skip=malloc.alignmnt ## did you mean malloc.alignment
+H --run=wibble --no-fork ## no property matches
 H --tap={- --json=-,sound.c --json=link.c} ## --tap and --json cannot both
 H --junit=r --json=r ## --junit and --json cannot both
 H --json=link.so ## would overwrite the handler
-H --exec --record={link.so,./sound.c} -- sound.c ## would overwrite
-H --exec --record=no/where -- -c 'import numpy' ## --record=no/where
+exec H --record={link.so,./sound.c} -- sound.c ## would overwrite
+exec H --record=no/where -- -c 'import numpy' ## --record=no/where
 H --FORMAT={"",folder,no/where,plain_file/x,/proc/x} ## --FORMAT
 H --tap=t --json=no/where ## --json=no/where
 H --python={./nowhere,"",nopython,folder,plain_file,ls,not_python,silent_python,dying_python}
@@ -244,23 +264,24 @@ python:mine: ## python:MODULE:ATTR
 
 # Right use of a sound handler, but where NOT is said, and a pattern of what stdout has.
 RIGHT = r"""
-{--help,-h,--help --bogus} ## \AUsage: conform --handler HANDLER
+{--help,-h,--help --bogus,help} ## \AUsage: conform HANDLER
+{exec --help,exec -h,help exec} ## \AUsage: conform exec .*-- SCRIPT \.\.\.\n
 {--version,-V} ## \Aconform \d+\.\d+\.\d+\S*\nFor any CPython .*\nLicense BSD-3-Clause: .*\n\Z
---list ## (?m)^abi\.loads +MUST +NEP +\S
--l --run=abi.lo*s ## \Aabi\.loads .*\n\Z
---list --skip=abi.* ## \A(?!.*abi\.)
-{--list-handlers,--list-} ## \Aaligned\n(.+\n)*shift_header\n(.+\n)*\Z
---explain abi.loads ## \Aabi\.loads\n +clause +\S
-{--clauses,--clauses --run=abi.loads} ## \A# Clauses\n(.*\n)*### abi\.loads\n
---list {--run=*,--run=*.*-size --run=r*,--skip=free.*,--numpy --skip=runtime.*} ## \A(?!(.*\n)*runtime\.)
---list {--numpy,--run=runtime.* --run=*,--numpy --run=*-size} ## (?m)^runtime\.free-size
-S ## sound\.so: conformant in the properties that were run
+list ## (?m)^abi\.loads +MUST +NEP +\S
+list {abi.lo*s,--run=abi.lo*s,--run=abi.loads} ## \Aabi\.loads .*\n\Z
+list --skip=abi.* ## \A(?!.*abi\.)
+handlers ## \Aaligned\n(.+\n)*shift_header\n(.+\n)*\Z
+explain {abi.loads,abi.* free.null} ## \Aabi\.loads\n +clause +\S
+{clauses,clauses abi.loads} ## \A# Clauses\n(.*\n)*### abi\.loads\n
+list {*,--run=*,--run=*.*-size --run=r*,--skip=free.*,--numpy --skip=runtime.*} ## \A(?!(.*\n)*runtime\.)
+list {--numpy,runtime.*,--run=runtime.* --run=*,--numpy --run=*-size} ## (?m)^runtime\.free-size
+{S,./sound.so LOADS,LOADS ./sound.so,sound.so LOADS} ## sound\.so: conformant in the properties that were run
 -H {sound.so,link.so} LOADS ## conformant
 -H./getter.so LOADS ## "got" version 1
 -H./other_name.so:mine LOADS ## "mine" version 1
 -H./both.so:{nep49_handler,nep49_get_handler} LOADS ## plain
 -H./linked.so LOADS ## "plain" version 1
--Haligned LOADS ## claims alignment=64
+{-Haligned,aligned} LOADS ## claims alignment=64
 H --claim=alignment=1 --claim=alignment=2 --run=malloc.claimed-alignment ## held to alignment=1 alignment=2\n
 NOT H --claim alignment=8192 --run=malloc.claimed-alignment ## FAIL +malloc\.cl(.*\n)*.* --claim=alignment=8192
 NOT -H./no_memory.so LOADS {"",--until-fail,--no-fork} ## FAIL +abi\.loads
@@ -353,12 +374,13 @@ def right_cases(tap):
 
 def options_of_each_command(tap):
     """Each takes those of the table, and refuses every other in one line that names both."""
-    listed = suite.conform("--help").stdout
+    listed = suite.conform("--help-all").stdout
     options = dict(re.findall(r"(?m)^  (?:-\w,|   ) --([a-z-]+)(=?)", listed))
-    chosen = {word.split("=")[0][2:] for command in TAKEN for word in command}
-    rest = sorted(set(options) - chosen - {"help", "version"})
+    selecting = {word.split("=")[0][2:] for command in TAKEN for word in command}
+    rest = sorted(set(options) - selecting - {"help", "help-all", "version"})
     for command, taken in TAKEN.items():
-        name = " ".join(word.split("=")[0] for word in command)
+        name = " ".join(word.split("=")[0] for word in command
+                        if word in COMMANDS or word.startswith("--"))
         wrong = []
         for option in rest:
             word = "--" + option + ("=" + VALUES.get(option, "1") if options[option] else "")
@@ -367,14 +389,60 @@ def options_of_each_command(tap):
             said = r"--%s goes with .*%s; see conform --help" % (
                 option, ", not with " + name if name else "")
             if option in taken:
-                said = r"--verify .*" if name == "--verify" else r"no handler to test; .*"
+                said = r"no handler to test; say conform .*"
             elif option == "memcheck" and name == "--no-fork":
                 said = r"--no-fork and --memcheck exclude each other; .*"
-            result = suite.conform(*command, word)
+            result = suite.conform(*command[:1], word, *command[1:])
             if result.code != USAGE or result.stdout or not re.fullmatch(
                     "conform: " + said + "\n", result.stderr):
                 wrong.append("%s %s" % (word, result))
-        tap.point(not wrong, "which options %s takes" % (name or "the battery"), "\n".join(wrong))
+        tap.point(not wrong, "which options %s takes" % (name or "the test suite"),
+                  "\n".join(wrong))
+
+
+def help_pages(tap):
+    """Each fits a screen, and lists the options that its command takes."""
+    tap.point(len(COMMANDS) == 12 and {each[0] for each in TAKEN if each and each[0] in COMMANDS}
+              == set(COMMANDS), "the commands are known", COMMANDS)
+    for command in [None, *COMMANDS]:
+        words = [command] if command else []
+        result, same = suite.conform(*words, "--help"), suite.conform("help", *words)
+        lines = result.stdout.splitlines()
+        tap.point(result.code == CONFORMANT and result.stdout == same.stdout and not result.stderr
+                  and len(lines) <= (30 if command else 35) and max(map(len, lines)) <= 80,
+                  "--help of %s fits a screen" % (command or "all"), result)
+        if command:
+            listed = set(re.findall(r"(?m)^  (?:-\w,|   ) --([a-z-]+)", result.stdout))
+            wanted = {"help"}.union(*(taken | {word[2:].split("=")[0] for word in each[1:]
+                                               if word.startswith("--")}
+                                      for each, taken in TAKEN.items() if each[:1] == (command,)))
+            tap.point(listed == wanted, "--help of %s lists its options" % command,
+                      listed ^ wanted)
+    long = [line for line in suite.conform("--help-all").stdout.splitlines() if len(line) > 80]
+    tap.point(not long, "--help-all fits 80 columns", long)
+
+
+def handler_as_operand(tap):
+    """`conform HANDLER` and `conform --handler HANDLER` are the same, of any number of handlers."""
+    for handlers in (["aligned"], ["./sound.so", "guard"]):
+        pages = [re.sub(r"\d+\.\d+ s", "", suite.conform(*words, "--run=malloc.zero").stdout)
+                 for words in (handlers, ["--handler=" + each for each in handlers])]
+        tap.point(pages[0] == pages[1] and "conformant" in pages[0],
+                  "conform %s is conform --handler" % " ".join(handlers), pages)
+    shutil.copy("sound.so", "list")
+    result = suite.conform("./list", "--run=abi.loads")
+    tap.point(result.code == CONFORMANT, "a file with the name of a command", result)
+    os.unlink("list")
+
+
+def program_without_dashes(tap):
+    """Options that follow the script are its own."""
+    suite.write("script.py", "import sys; print(sys.argv[1:])")
+    for dashes in ([], ["--"]):
+        result = suite.conform("exec", "-Haligned", "-q", *dashes, "script.py", "-H", "x", "--help")
+        tap.point(result.code == CONFORMANT and result.stdout == "['-H', 'x', '--help']\n",
+                  "exec %sSCRIPT" % "".join(each + " " for each in dashes), result)
+    os.unlink("script.py")
 
 
 def awkward_names(tap):
@@ -398,7 +466,7 @@ def closed_descriptors(tap):
             whole = file.read().endswith("}\n")
         tap.point(result.code == code and whole, "descriptor %d closed" % fd, result)
         os.unlink("closed.json")
-    for arguments in (["--list"], ["--help"], ["--version"], sound[1:3], sound[1:3] + ["--tap=-"]):
+    for arguments in (["list"], ["--help"], ["--version"], sound[1:3], sound[1:3] + ["--tap=-"]):
         with open("/dev/full", "w") as full:
             result = suite.conform(*arguments, stdout=full)
         tap.point(result.code == HARNESS_BROKE, "a full disk for " + " ".join(arguments), result)
@@ -428,12 +496,12 @@ def no_python(tap):
 
 
 def man_page(tap):
-    """It names the same options as --help, and formatters have nothing to say about it."""
+    """It names the same options as --help-all, and formatters have nothing to say about it."""
     with open(MAN_PAGE) as file:
         page = file.read()
     tags = "".join(line for line in page.splitlines() if line.startswith(".It "))
     named = set(re.findall(r"Fl -([a-z][a-z-]*)", tags))
-    wanted = set(re.findall(r"--([a-z][a-z-]*)", suite.conform("--help").stdout))
+    wanted = set(re.findall(r"(?m)^  .{4}--([a-z][a-z-]*)", suite.conform("--help-all").stdout))
     tap.point(named == wanted, "the man page has all options and no other", named ^ wanted)
     tap.point({"json", "junit", "tap"} <= set(FORMATS), "the report formats are known", FORMATS)
     for command in (["groff", "-mdoc", "-Tascii", "-ww", "-z"],
@@ -451,6 +519,7 @@ def main():
     tap = suite.Tap()
     man_page(tap)
     options_of_each_command(tap)
+    help_pages(tap)
     with suite.scratch(enter=True):
         make_files()
         before = sorted(os.listdir(b"."))
@@ -459,6 +528,8 @@ def main():
         after = sorted(os.listdir(b"."))
         tap.point(before == after, "wrong use leaves no file behind", set(after) - set(before))
         right_cases(tap)
+        handler_as_operand(tap)
+        program_without_dashes(tap)
         awkward_names(tap)
         closed_descriptors(tap)
         no_python(tap)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--compare and --baseline: what is new, fixed, changed and gone between two reports, and nothing
+"""compare and --baseline: what is new, fixed, changed and gone between two reports, and nothing
 else, whatever the files are."""
 
 import json
@@ -115,7 +115,7 @@ def changed(text, changes):
 
 
 def compare(*words):
-    return suite.conform("--compare", *words)
+    return suite.conform("compare", *words)
 
 
 def cases(tap, text):
@@ -190,7 +190,7 @@ def one_of_several(tap, text):
 def stdin(tap, text):
     """- is stdin, for one of the two."""
     suite.write("old.json", text)
-    result = suite.run(["bash", "-c", '"$0" --compare - <(cat old.json) <old.json', suite.CONFORM])
+    result = suite.run(["bash", "-c", '"$0" compare - <(cat old.json) <old.json', suite.CONFORM])
     tap.point(result.code == 0 and result.stdout.startswith("since -: 0 new"), "stdin", result)
 
 
@@ -226,7 +226,7 @@ def refused(tap, text):
             suite.write("bad.json", content)
         else:
             os.unlink("bad.json")
-        for command in (["--compare", "bad.json", "good.json"],
+        for command in (["compare", "bad.json", "good.json"],
                         ["-Haligned", "--baseline=bad.json"]):
             result = suite.conform(*command)
             tap.point(result.code == USAGE and not result.stdout and words in result.stderr

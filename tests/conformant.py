@@ -76,7 +76,7 @@ SETTINGS = [
 
 def reference_handlers():
     """What each is called, and its --handler."""
-    for name in suite.conform("--list-handlers").stdout.split():
+    for name in suite.conform("handlers").stdout.split():
         if suite.LONG or name not in HEAVY | {SETTINGS[0][0]}:  # which runs whole anyway
             yield name, name
 

@@ -81,27 +81,27 @@ def is_conformant(tap, copy, variables, row):
 
 
 def is_begun(tap, folder, variables):
-    """--init writes what is in examples/c-make, into a folder that is empty or not there."""
+    """init writes what is in examples/c-make, into a folder that is empty or not there."""
     source, new = os.path.join(EXAMPLES, "c-make"), os.path.join(folder, "new one")
-    result = suite.conform("--init", new)
+    result = suite.conform("init", new)
     there = [os.path.relpath(os.path.join(at, name), new)
              for at, _, names in os.walk(new) for name in names]
     same = all(filecmp.cmp(os.path.join(source, name), os.path.join(new, name), False)
                for name in there)
     tap.point(result.code == 0 and same and set(there) == set(result.stdout.splitlines()[:-1])
-              and "mine.c" in there, "--init: the files of examples/c-make", (there, result))
+              and "mine.c" in there, "init: the files of examples/c-make", (there, result))
     last = result.stdout.splitlines()[-1].replace("go on with: ", "")
     result = suite.run(["sh", "-c", last], env=dict(variables, CONFORM_FLAGS="--run=abi.*"))
     tap.point(result.code == 0 and "libmine.so: conformant" in result.stdout,
-              "--init: the command that it ends with", result)
+              "init: the command that it ends with", result)
     for name, words in ((new, "has something in it"), (new + "/mine.c", "is no folder"),
                         ("", "is empty"), (folder + "/no/such", "No such file")):
-        result = suite.conform("--init=" + name)
+        result = suite.conform("init", name)
         tap.point(result.code == suite.USAGE and words in result.stderr and not result.stdout
-                  and result.stderr.count("\n") == 1, "--init: " + words, result)
+                  and result.stderr.count("\n") == 1, "init: " + words, result)
     os.mkdir(folder + "/here")
-    result = suite.conform("--init=.", cwd=folder + "/here")
-    tap.point(result.code == 0 and os.path.exists(folder + "/here/mine.c"), "--init=.", result)
+    result = suite.conform("init", ".", cwd=folder + "/here")
+    tap.point(result.code == 0 and os.path.exists(folder + "/here/mine.c"), "init .", result)
 
 
 def is_judged_by_pytest(tap, copy, variables):

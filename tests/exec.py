@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--exec: a Python program between NumPy and the handler, and --fail-each."""
+"""exec: a Python program between NumPy and the handler, and --fail-each."""
 
 import os
 import re
@@ -191,7 +191,7 @@ def cases(tap):
         if suite.SANITIZED and code == 128 + signal.SIGSEGV:
             tap.skip(name, "a sanitizer reports crashes in its own way")
             continue
-        result = suite.conform(*(before + ["--exec", "--"] + behind))
+        result = suite.conform("exec", *(before + ["--"] + behind))
         good = (result.code == code and re.search(stdout, result.stdout)
                 and re.search(stderr, result.stderr))
         tap.point(good, name, result)
@@ -201,44 +201,44 @@ def script_and_stdin(tap):
     with suite.scratch() as folder:
         path = os.path.join(folder, "program.py")
         suite.write(path, "import sys, numpy\nprint(__name__, sys.argv[1:], sys.path[0])\n")
-        result = suite.conform("-H", "aligned", "-q", "--exec", "--", path, "--color", "x")
+        result = suite.conform("exec", "-H", "aligned", "-q", "--", path, "--color", "x")
         expected = "__main__ ['--color', 'x'] %s\n" % folder
         tap.point(result.code == 0 and result.stdout == expected, "a script", result)
-    result = suite.run(["sh", "-c", "echo 'print(6 * 7)' | \"$0\" -H aligned -q --exec -- -",
+    result = suite.run(["sh", "-c", "echo 'print(6 * 7)' | \"$0\" exec -H aligned -q -- -",
                         suite.CONFORM])
     tap.point(result.code == 0 and result.stdout == "42\n", "stdin", result)
 
 
 def fail_each(tap):
     program = "import numpy as np; a = np.arange(9); b = a + a; a.resize(99, refcheck=False)"
-    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", program)
+    result = suite.conform("exec", "-H", "aligned", "--fail-each", "--", "-c", program)
     match = re.match(r"(\d+) runs.*: (\d+) ended in MemoryError, (\d+) in success, 0 otherwise",
                      result.stdout)
     good = match and int(match[1]) >= 3 and int(match[1]) == int(match[2]) + int(match[3])
     tap.point(result.code == 0 and good and int(match[2]) >= 3, "--fail-each", result)
     handled = ("import numpy as np\ntry:\n    np.ones(99)\nexcept MemoryError:\n    pass")
-    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", handled)
+    result = suite.conform("exec", "-H", "aligned", "--fail-each", "--", "-c", handled)
     tap.point(result.code == 0 and re.search(r"[1-9]\d* in success", result.stdout),
               "--fail-each of a program that goes on", result)
-    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--most-runs=2", "--", "-c",
+    result = suite.conform("exec", "-H", "aligned", "--fail-each", "--most-runs=2", "--", "-c",
                            program)
     tap.point(result.code == suite.INCOMPLETE and result.stdout.startswith("2 runs, ")
               and "INCOMPLETE: stopped after 2 runs, and there are more requests" in result.stdout,
               "--fail-each that reaches --most-runs", result)
     for more, code in (["--most-runs=2"], suite.INCOMPLETE), ([], 0):
-        result = suite.conform("-qHaligned", "--exec", "--fail-each", *more, "--", "-c", program)
+        result = suite.conform("exec", "-qHaligned", "--fail-each", *more, "--", "-c", program)
         tap.point(result.code == code and ("INCOMPLETE" in result.stdout) == bool(more)
                   and bool(result.stdout) == bool(more), "--fail-each with --quiet", result)
-    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--most-runs=%s" % match[1],
+    result = suite.conform("exec", "-H", "aligned", "--fail-each", "--most-runs=%s" % match[1],
                            "--", "-c", program)
     tap.point(result.code == suite.INCOMPLETE, "--most-runs that are just enough to refuse each, "
               "without the run that shows it", result)
-    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c",
+    result = suite.conform("exec", "-H", "aligned", "--fail-each", "--", "-c",
                            "import numpy, os; numpy.ones(99); os._exit(0)")
     tap.point(result.code == 0 and "was not compared" in result.stdout,
               "--fail-each of a program that leaves by the back door", result)
     dies = ("import numpy as np, os\ntry:\n    np.ones(99)\nexcept MemoryError:\n    os.abort()")
-    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", dies)
+    result = suite.conform("exec", "-H", "aligned", "--fail-each", "--", "-c", dies)
     tap.point(result.code == suite.HARNESS_BROKE and "SIGABRT" in result.stdout,
               "--fail-each of a program that dies of it", result)
 
@@ -302,7 +302,7 @@ def without_books(tap):
         source = os.path.join(folder, "fixed.c")
         suite.write(source, FIXED)
         handler = suite.build(source, os.path.join(folder, "fixed.so"), "-w")
-        result = suite.conform("-H", handler, "-q", "--exec", "--", "-c", WITHOUT_BOOKS)
+        result = suite.conform("exec", "-H", handler, "-q", "--", "-c", WITHOUT_BOOKS)
     tap.point(result.code == suite.INCOMPLETE
               and re.match(r"conform: INCOMPLETE: there was no memory to keep track of \d+ blocks",
                            result.stderr), "a program that no track can be kept of", result)
@@ -320,7 +320,7 @@ for i in range(17000):
 
 def many_lines(tap):
     """Blocks from more lines than are kept are not attributed to other lines."""
-    result = suite.conform("-H", "aligned", "--exec", "--stacks", "--", "-c", MANY_LINES)
+    result = suite.conform("exec", "-H", "aligned", "--stacks", "--", "-c", MANY_LINES)
     beyond = re.search(r" (\d+) bytes in (\d+) blocks  \(lines beyond", result.stderr)
     tap.point(result.code == 0 and beyond and int(beyond[2]) > 600, "more lines than are kept",
               result.stderr[-3000:])
@@ -328,7 +328,7 @@ def many_lines(tap):
 
 def broken_trace(tap):
     """A trace that could not be written whole is no success."""
-    result = suite.conform("-H", "aligned", "-q", "--exec", "--record=/dev/full", "--", "-c",
+    result = suite.conform("exec", "-H", "aligned", "-q", "--record=/dev/full", "--", "-c",
                            "import numpy")
     tap.point(result.code == suite.HARNESS_BROKE and "No space left" in result.stderr,
               "a trace on a full disk", result)

@@ -58,8 +58,8 @@ def afl(program, folder):
 
 
 def shows_it(handler, traces):
-    """Whether one of them does, with --replay."""
-    ends = [suite.conform("--handler=%s:%s" % (DEEP, handler), "--replay", trace)
+    """Whether one of them does, with conform replay."""
+    ends = [suite.conform("replay", "--handler=%s:%s" % (DEEP, handler), trace)
             for trace in traces]
     return any(end.code == suite.NOT_CONFORMANT for end in ends), "\n".join(map(str, ends))
 
@@ -78,13 +78,13 @@ def fuzz(tap, name, compiler, run):
             if not found:
                 continue
             # after the calls that show it, there may be bytes that are no record
-            read = [suite.conform("--replay", each, "--print") for each in found]
+            read = [suite.conform("replay", each, "--print") for each in found]
             tap.point(all("alloc(" in each.stdout for each in read),
                       "--print shows the calls of each entry", read)
             # the call that crashes is in no trace: it has those that came back
             if "==conform==" in result.stderr:
                 traces = found + glob.glob(os.path.join(folder, "whole.trace"))
-                tap.point(shows_it(handler, traces)[0], "--replay shows it", result)
+                tap.point(shows_it(handler, traces)[0], "replay shows it", result)
 
 
 def main():

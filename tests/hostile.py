@@ -93,7 +93,7 @@ def limit_memory():
 
 
 def expected_ids():
-    listed = suite.conform("--list", *CHOSEN)
+    listed = suite.conform("list", *CHOSEN)
     return [line.split()[0] for line in listed.stdout.splitlines()]
 
 

@@ -52,8 +52,8 @@ def broken(path, prefix, *arguments):
 
 def works(tap, prefix, where):
     conform = os.path.join(prefix, "bin", "conform")
-    listed = suite.run([conform, "--list-handlers"])
-    tap.point(listed.code == 0 and listed.stdout == suite.conform("--list-handlers").stdout,
+    listed = suite.run([conform, "handlers"])
+    tap.point(listed.code == 0 and listed.stdout == suite.conform("handlers").stdout,
               where + ": all handlers are found", listed)
     module, = glob.glob(os.path.join(prefix, "**", "nep49", "__init__.py"), recursive=True)
     known = suite.run([suite.PYTHON, "-c", "import nep49; print(*nep49.handlers(), sep='\\n')"],
@@ -168,7 +168,7 @@ def main():
         tap.point(result.code == suite.CONFORMANT, "by a link to it", result)
         for path in glob.glob(os.path.join(moved, "lib*", "conform", "aligned.so")):
             os.rename(os.path.dirname(path), "gone")
-        result = suite.run(["./conform", "--list-handlers"])
+        result = suite.run(["./conform", "handlers"])
         tap.point(result.code == suite.CANNOT_LOAD and not result.stdout
                   and re.match("conform: there are no reference handlers", result.stderr),
                   "without its handlers it says so", result)

@@ -70,16 +70,16 @@ COMMANDS = {
                           "--json=r.json"], ": INTERRUPTED"),
     "memcheck": (["-H", "aligned", "--memcheck", "--run=malloc.zero", "--json=r.json"],
                  ": INTERRUPTED: a part of "),
-    "exec": (["-H", "aligned", "--exec", "--", "program.py"], "INTERRUPTED: this is a part of"),
-    "fail-each": (["-H", "aligned", "--exec", "--fail-each", "--", "-c",
+    "exec": (["exec", "-H", "aligned", "--", "program.py"], "INTERRUPTED: this is a part of"),
+    "fail-each": (["exec", "-H", "aligned", "--fail-each", "--", "-c",
                    "import numpy as n; [n.ones(i) for i in range(9)]"],
                   "INTERRUPTED: this is a part of the runs"),
-    "replay": (["-H", "aligned", "--replay=r.trace"], "PARTIAL"),
-    "replay of a call that hangs": (["-H", "./hangs.so", "--replay=r.trace", "--timeout=1"],
+    "replay": (["replay", "-H", "aligned", "r.trace"], "PARTIAL"),
+    "replay of a call that hangs": (["replay", "-H", "./hangs.so", "r.trace", "--timeout=1"],
                                     "PARTIAL"),
-    "list": (["--list"], None),
-    "bench": (["-H", "aligned", "--bench=quick", "--max-time=0.5"], "interrupted"),
-    "clauses": (["--clauses"], None),
+    "list": (["list"], None),
+    "bench": (["bench", "-H", "aligned", "--quick", "--max-time=0.5"], "interrupted"),
+    "clauses": (["clauses"], None),
 }
 
 
@@ -266,7 +266,7 @@ time.sleep(60)
 def swallowed_in_an_import(tap):
     for what in "raise ImportError('no datetime')", "pass":
         process = subprocess.Popen(
-            [suite.CONFORM, "-Haligned", "--exec", "--", "-c", SWALLOWS % what],
+            [suite.CONFORM, "exec", "-Haligned", "--", "-c", SWALLOWS % what],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=arrange)
         process.stdout.readline()
         time.sleep(0.2)
@@ -282,7 +282,7 @@ def prepare():
     suite.write("hangs.c", HANGS)
     sound = os.path.join(os.path.abspath(suite.SOURCE), "handlers", "sound")
     suite.build("hangs.c", "./hangs.so", "-w", "-I", sound)
-    suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", RECORDED)
+    suite.conform("exec", "-H", "aligned", "-q", "--record=r.trace", "--", "-c", RECORDED)
 
 
 def main():

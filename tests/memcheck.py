@@ -288,7 +288,7 @@ def main():
     suite.adopt_orphans()
     with suite.scratch(enter=True):
         if suite.LONG:
-            names = suite.conform("--list-handlers").stdout.split()
+            names = suite.conform("handlers").stdout.split()
             sound(tap, [name for name in names if name not in WHOLE], *GROUPS)
             sound(tap, WHOLE)
             others(tap)

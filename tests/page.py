@@ -69,7 +69,7 @@ def read(name):
 
 
 def from_files(*files, page="page.html"):
-    return suite.conform("--html=" + page, "--badge=badge.svg", "--from", *files)
+    return suite.conform("report", "--html=" + page, "--badge=badge.svg", *files)
 
 
 def settled(report, **change):
@@ -217,11 +217,11 @@ def refused(tap):
     result = from_files("a_handler.json", "none.json", page="not.html")
     tap.point(result.code == USAGE and "none.json" in result.stderr
               and result.stderr.count("\n") == 1 and not os.path.exists("not.html"),
-              "--from none.json", result)
-    result = suite.conform("--html=/dev/full", "--from", "a_handler.json")
+              "report none.json", result)
+    result = suite.conform("report", "--html=/dev/full", "a_handler.json")
     tap.point(result.code == HARNESS_BROKE and "/dev/full: cannot be" in result.stderr,
               "--html on a full disk", result)
-    result = suite.conform("--html=-", "--from", "a_handler.json")
+    result = suite.conform("report", "--html=-", "a_handler.json")
     tap.point(result.code == 0 and not Page(result.stdout).wrong, "a page on stdout", result.stderr)
     left = [name for name in os.listdir() if ".conform-" in name]
     tap.point(not left, "nothing half written is left", left)

@@ -142,9 +142,9 @@ def judged(tap, what, kind, compiler, handler):
     tap.point(result.code == CONFORMANT and "%d passed" % len(SOME) in result.stdout,
               what + ": judged", result)
     if compiler is suite.COMPILER and kind == "address" or suite.LONG:
-        result = suite.conform(handler, "--exec", "--", "-c", PROGRAM)
+        result = suite.conform("exec", handler, "--", "-c", PROGRAM)
         held = result.code == CONFORMANT and "no violation" in result.stderr
-        tap.point(held, what + ": --exec", result)
+        tap.point(held, what + ": exec", result)
     if kind.startswith("address") and (compiler is suite.COMPILER or suite.LONG):
         result = suite.conform(handler + ":faulty", "--run=realloc.keeps-contents")
         held = (result.code == NOT_CONFORMANT and re.search("^FAIL +realloc", result.stdout, re.M)
@@ -200,8 +200,8 @@ def refused(tap, folder, handlers):
         with open(address, "rb") as file:
             elsewhere = file.read().replace(b"libasan.so.", b"libasan.so_")
         suite.write(folder + "/elsewhere.so", elsewhere)
-        for more in (SOME, ["--exec", "--", "-c", PROGRAM], SOME[:1] + ["--no-fork"]):
-            result = suite.conform("--handler=%s/elsewhere.so" % folder, *more)
+        for more in (SOME, ["exec", "--", "-c", PROGRAM], SOME[:1] + ["--no-fork"]):
+            result = suite.conform(more[0], "--handler=%s/elsewhere.so" % folder, *more[1:])
             one_line(tap, "a runtime that is not there: " + more[0], result, CANNOT_LOAD,
                      "-fsanitize=address, and the runtime of .* is not found")
         if os.environ["VALGRIND"]:

@@ -70,10 +70,10 @@ COMMANDS = {
     "battery": (["--run=malloc.*"], CONFORMANT),
     "--no-fork": (["--run=malloc.zero", "--no-fork"], CONFORMANT),
     "--python": (["--run=malloc.zero", "--python=" + sys.executable], CONFORMANT),
-    "--exec": (["--exec", "--", "-c", "import numpy as n; n.ones(9); exit(7)"], 7),
-    "--fail-each": (["--exec", "--fail-each", "--", "-c", "import numpy as n; n.ones(9)"],
+    "exec": (["exec", "--", "-c", "import numpy as n; n.ones(9); exit(7)"], 7),
+    "--fail-each": (["exec", "--fail-each", "--", "-c", "import numpy as n; n.ones(9)"],
                     CONFORMANT),
-    "--replay": (["--replay=r.trace"], CONFORMANT),
+    "replay": (["replay", "r.trace"], CONFORMANT),
 }
 
 # The same that do not come to their end.
@@ -81,11 +81,11 @@ ENDLESS = {
     "battery": ["--handler=./IN_MALLOC.so"],
     "battery, no end of loading": ["--handler=./IN_CONSTRUCTOR.so"],
     "--no-fork": ["--handler=./IN_MALLOC.so", "--no-fork", "--run=malloc.zero"],
-    "--exec": ["--handler=aligned", "--exec", "--", "-c", SLEEPS],
-    "--exec, no end of loading": ["--handler=./IN_GETTER.so", "--exec", "--", "-c", SLEEPS],
-    "--fail-each": ["--handler=aligned", "--exec", "--fail-each", "--", "-c", SLEEPS],
-    "--replay": ["--handler=./IN_FREE.so", "--replay=r.trace"],
-    "--replay, no end of loading": ["--handler=./IN_CONSTRUCTOR.so", "--replay=r.trace"],
+    "exec": ["exec", "--handler=aligned", "--", "-c", SLEEPS],
+    "exec, no end of loading": ["exec", "--handler=./IN_GETTER.so", "--", "-c", SLEEPS],
+    "--fail-each": ["exec", "--handler=aligned", "--fail-each", "--", "-c", SLEEPS],
+    "replay": ["replay", "--handler=./IN_FREE.so", "r.trace"],
+    "replay, no end of loading": ["replay", "--handler=./IN_CONSTRUCTOR.so", "r.trace"],
 }
 
 
@@ -101,7 +101,7 @@ def parents(tap):
     """A parent that ignores or blocks SIGCHLD, as some service managers and containers do."""
     for name, (arguments, code) in COMMANDS.items():
         for word, arrange in (("ignored", ignored), ("blocked", blocked)):
-            result = suite.conform("-H", "aligned", *arguments, preexec_fn=arrange)
+            result = suite.conform(*arguments[:1], "-Haligned", *arguments[1:], preexec_fn=arrange)
             tap.point(result.code == code, "%s, SIGCHLD %s" % (name, word), result)
 
 
@@ -149,18 +149,18 @@ def hangs(tap):
     ]
     programs = ([], ["--fail-each"])
     with concurrent.futures.ThreadPoolExecutor() as pool:  # each but waits
-        replays = [pool.submit(suite.conform, "-H", "./%s.so" % where, "--replay=r.trace",
+        replays = [pool.submit(suite.conform, "replay", "-H", "./%s.so" % where, "r.trace",
                                "--timeout=1") for where, _ in cases]
-        runs = [pool.submit(suite.conform, "-H", "./IN_GETTER.so", "--timeout=1", "--exec", *more,
+        runs = [pool.submit(suite.conform, "exec", "-H", "./IN_GETTER.so", "--timeout=1", *more,
                             "--", "-c", ONES) for more in programs]
     for (where, words), replay in zip(cases, replays):
         result = replay.result()
         held = result.code == NOT_CONFORMANT and re.search(words, result.stdout, re.M)
-        tap.point(held, "--replay, hangs " + where, result)
+        tap.point(held, "replay, hangs " + where, result)
     for more, run in zip(programs, runs):
         result = run.result()
         held = result.code == CANNOT_LOAD and "no end of loading it after 1 s" in result.stderr
-        tap.point(held, "--exec %s, hangs IN_GETTER" % " ".join(more), result)
+        tap.point(held, "exec %s, hangs IN_GETTER" % " ".join(more), result)
 
 
 def python_hangs(tap):
@@ -188,18 +188,18 @@ def python_dies(tap):
 def readers(tap):
     """A reader that goes away after the first line, or before it."""
     for name, (arguments, _) in COMMANDS.items():
-        if name in ("--exec", "--no-fork"):
+        if name in ("exec", "--no-fork"):
             continue
         output, closed = os.pipe()
         os.close(output)
-        result = suite.conform("-H", "aligned", *arguments, stdout=closed)
+        result = suite.conform(*arguments[:1], "-Haligned", *arguments[1:], stdout=closed)
         os.close(closed)
         held = result.code == HARNESS_BROKE and "stdout cannot be written" in result.stderr
         tap.point(held, name + ", nobody reads stdout", result)
     for name, (arguments, code) in COMMANDS.items():
         output, closed = os.pipe()
         os.close(output)
-        process = subprocess.Popen([suite.CONFORM, "-H", "aligned"] + arguments,
+        process = subprocess.Popen([suite.CONFORM, *arguments[:1], "-Haligned", *arguments[1:]],
                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    stderr=closed)
         os.close(closed)
@@ -213,7 +213,7 @@ def main():
         suite.write("subject.c", SUBJECT)
         for where in ("IN_MALLOC", "IN_FREE", "IN_CONSTRUCTOR", "IN_GETTER"):
             suite.build("subject.c", "./%s.so" % where, "-D" + where)
-        suite.conform("-H", "aligned", "-q", "--exec", "--record=r.trace", "--", "-c", ONES)
+        suite.conform("exec", "-H", "aligned", "-q", "--record=r.trace", "--", "-c", ONES)
         killers(tap)
         parents(tap)
         hangs(tap)

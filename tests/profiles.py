@@ -18,18 +18,18 @@ TRACES = sorted(glob.glob(os.path.join(glob.escape(suite.SOURCE), "profiles", "n
 def whole(tap, path):
     """It ends as it should, is of the NumPy of its name, and small."""
     name = os.path.basename(path)
-    shown = suite.conform("--replay=" + path, "--print")
+    shown = suite.conform("replay", path, "--print")
     version = re.search(r"^# numpy: (\d+\.\d+)\.\d+$", shown.stdout, re.M)
     calls = re.search(r"^# (\d+) calls, \d+ blocks? live\n\Z", shown.stdout, re.M)
     good = (shown.code == 0 and version and name == "numpy-%s.trace" % version[1]
             and calls and int(calls[1]) > 1000 and os.path.getsize(path) < 32768)
     tap.point(good, name + " is whole", shown.stderr or shown.stdout[-500:])
-    result = suite.conform("-H", "aligned", "--replay=" + path)
+    result = suite.conform("replay", "-H", "aligned", path)
     tap.point(result.code == 0, name + " replays on a sound handler", result)
 
 
 def has_properties(tap):
-    listed = suite.conform("--list", "--run=profile.*").stdout
+    listed = suite.conform("list", "--run=profile.*").stdout
     ids = sorted(line.split()[0] for line in listed.splitlines())
     wanted = sorted("profile." + os.path.basename(path)[:-len(".trace")] for path in TRACES)
     tap.point(ids == wanted and len(ids) >= 6, "each has a property, and each property one",
@@ -49,7 +49,7 @@ def routes(tap):
     with suite.scratch() as folder:
         path = os.path.join(folder, "here.trace")
         program = os.path.join(suite.SOURCE, "profiles", "routes.py")
-        result = suite.conform("-H", "guard", "-q", "--exec", "--untimed", "--record=" + path, "--",
+        result = suite.conform("exec", "-H", "guard", "-q", "--untimed", "--record=" + path, "--",
                                program)
         if not tap.point(result.code == 0, "routes.py runs with this NumPy", result):
             return
@@ -68,20 +68,20 @@ def told(tap):
     """A violation says where, and how to reproduce it, and that does."""
     handler = FAULTY + ":realloc_forgets_the_last_byte"
     result = suite.conform("-H", handler, "--run=profile.numpy-2.5")
-    again = re.search(r"conform --handler=\S+ --replay=(\S+)", " ".join(result.stdout.split()))
+    again = re.search(r"conform replay --handler=\S+ (\S+)", " ".join(result.stdout.split()))
     tap.point(result.code == suite.NOT_CONFORMANT and again
               and "(realloc.keeps-contents)" in result.stdout
               and "a.resize(0, refcheck=False)" in " ".join(result.stdout.split()),
               "a violation is told with its route", result)
     if again:
-        result = suite.conform("-H", handler, "--replay=" + again[1])
+        result = suite.conform("replay", "-H", handler, again[1])
         tap.point(result.code == suite.NOT_CONFORMANT and "realloc.keeps-contents" in result.stdout,
-                  "and --replay shows it again", result)
+                  "and replay shows it again", result)
     result = suite.conform("-H", FAULTY + ":free_knows_two_wrong_sizes", "--run=profile.numpy-1.22")
     if not suite.SANITIZED:  # which catches the signal itself
         line = " ".join(result.stdout.split())
         tap.point(re.search(r"SIGABRT, inside free\(0x[0-9a-f]+, \d+\), in NumPy 1\.22's fromiter: "
-                            r".*\(--replay=\S+/numpy-1\.22\.trace\)", line),
+                            r".*\(\S+/numpy-1\.22\.trace\)", line),
                   "a crash is told with its route", result)
 
 

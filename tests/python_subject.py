@@ -127,16 +127,16 @@ def numpys_own(tap):
     verdicts = {each["id"]: each["verdict"] for each in report["properties"]}
     tap.point(result.code == suite.CONFORMANT and verdicts["malloc.zero"] == "PASS"
               and verdicts[name] == "WARN" and name in told
-              and told <= set(suite.conform("--list", "--numpy").stdout.split())
+              and told <= set(suite.conform("list", "--numpy").stdout.split())
               and report["subject"]["name"] == "default_allocator", "--handler default", result)
 
 
 def exec_too(tap, environment):
     program = "import numpy; print(numpy.ones(3).sum())"
-    result = suite.conform("-H", "python:offers_ctypes:make", "--exec", "--", "-c", program,
+    result = suite.conform("exec", "-H", "python:offers_ctypes:make", "--", "-c", program,
                            env=environment)
     good = result.code == 0 and re.search(r"python:|offers_ctypes:make, audited", result.stderr)
-    tap.point(good, "--exec with a handler from a module", result)
+    tap.point(good, "exec with a handler from a module", result)
 
 
 def main():

@@ -163,7 +163,7 @@ def verdicts(python, handler, *properties, **env):
 
 
 def in_one(tap, python, name, programs):
-    """`programs` are the files that --exec may run in."""
+    """`programs` are the files that exec may run in."""
     path = python["path"]
     for handler in ("aligned", "shift_header"):
         result, report = verdicts(path, handler, *SOME)
@@ -178,13 +178,13 @@ def in_one(tap, python, name, programs):
         bad = [p["id"] for p in report.get("properties", ()) if p["verdict"] == "FAIL"]
         tap.point(result.code == NOT_CONFORMANT and bad == [property_id], name + ": " + mutant,
                   result)
-    result = suite.conform("--handler=aligned", "--python", path, "--exec", "--", "-c", PROGRAM)
+    result = suite.conform("exec", "--handler=aligned", "--python", path, "--", "-c", PROGRAM)
     told = [[path, python["numpy"], str(not python["free"]), "['-c']",
              os.path.realpath(each), "[]"] for each in programs]
     tap.point(result.code == 0 and result.stdout.split() in told
-              and "no violation" in result.stderr, name + ": --exec", result)
+              and "no violation" in result.stderr, name + ": exec", result)
     if python["free"]:
-        tap.point("audited without the GIL" in result.stderr, name + ": --exec says so", result)
+        tap.point("audited without the GIL" in result.stderr, name + ": exec says so", result)
         for word in "1", "0":
             result, report = verdicts(path, "aligned", "abi.*", PYTHON_GIL=word)
             tap.point(result.code == CONFORMANT
@@ -194,7 +194,7 @@ def in_one(tap, python, name, programs):
 
 def inside(tap, path, name):
     """What is another matter where conform is preloaded into an interpreter's executable."""
-    result = suite.conform("--handler=aligned", "--python", path, "--exec", "--", "-c", PROGRAM,
+    result = suite.conform("exec", "--handler=aligned", "--python", path, "--", "-c", PROGRAM,
                            env={"LD_PRELOAD": "libdl.so.2"})
     tap.point("[('LD_PRELOAD', 'libdl.so.2')]" in result.stdout,
               name + ": what else is preloaded stays so", result)

@@ -28,7 +28,7 @@ def quick(*arguments):
 
 
 def of_sound_handlers(tap):
-    names = suite.conform("--list-handlers").stdout.split()
+    names = suite.conform("handlers").stdout.split()
     names = [name for name in names if suite.LONG or name in FEW]
     result = quick(*("--handler=" + name for name in names))
     tap.point(result.code in (CONFORMANT, CANNOT_WORK_HERE) and len(names) >= len(FEW),

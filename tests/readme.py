@@ -111,7 +111,7 @@ def test_pages(folder):
         commands = commands_of("docs/" + page)
         for command in commands:
             line = command.replace("venv/bin/python", "$PYTHON").replace("/tmp/", "")
-            if not re.search("--(exec|replay)", line):
+            if not re.search("conform (exec|replay) ", line):
                 line = re.sub(r"--run \S+", "", line) + " --run abi.loads"
             result = run(["sh", "-c", 'PATH="$PWD:$PATH"; ' + line], cwd=folder)
             tap.point(result.code == 0, "%s: %s" % (page, command), result)

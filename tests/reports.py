@@ -149,16 +149,16 @@ def formats(tap):
 
 
 def comparison(tap):
-    """--compare with an earlier report, and with --quiet, which leaves out the first line."""
+    """compare with an earlier report, and with --quiet, which leaves out the first line."""
     report = suite.load(os.path.join(GOLDEN, "report.json"))
     report["environment"]["numpy"] = "2.4.5\033[31m"
     for p, verdict in zip(report["properties"], ["FAIL", "PASS", "PASS", "FAIL", "SKIP", "PASS"]):
         p["verdict"] = verdict
     report["properties"].pop()
     words = suite.write("old.json", report), os.path.join(GOLDEN, "report.json")
-    result, quiet = suite.conform("--compare", *words), suite.conform("--compare", "-q", *words)
+    result, quiet = suite.conform("compare", *words), suite.conform("compare", "-q", *words)
     golden(tap, "compare", result.stdout, result)
-    tap.point(result.stdout.partition("\n")[2] == quiet.stdout, "--compare --quiet", quiet)
+    tap.point(result.stdout.partition("\n")[2] == quiet.stdout, "compare --quiet", quiet)
 
 
 def text(tap):
@@ -266,7 +266,7 @@ def advises_memcheck(tap):
 
 
 def coverage(tap):
-    """A property that runs rows reports how much it covered, and --explain lists the levels."""
+    """A property that runs rows reports how much it covered, and explain lists the levels."""
     report = Report("aligned", "--run=calloc.alignment", "--run=abi.version", "-v", "--seed=1")
     each = {p["id"]: p.get("coverage") for p in report.json["properties"]}
     rows = each["calloc.alignment"]
@@ -275,10 +275,10 @@ def coverage(tap):
               and rows["full"] == (rows["combinations"] == rows["possible"])
               and words in report.result.stdout and each["abi.version"] is None,
               "coverage in JSON and -v", report.result)
-    shown, other = (suite.conform("--explain=" + identity).stdout
+    shown, other = (suite.conform("explain", identity).stdout
                     for identity in ("calloc.alignment", "abi.version"))
     tap.point("factors   size: 0; 1; 2 to 7;" in shown and "memory before: fresh;" in shown
-              and "factors" not in other, "--explain has the factors", shown)
+              and "factors" not in other, "explain has the factors", shown)
 
 
 def main():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""--search: histories that are made up, judged, and cut short; on sound handlers and on mutants."""
+"""search: histories that are made up, judged, and cut short; on sound handlers and on mutants."""
 
 import glob
 import os
@@ -49,7 +49,7 @@ def quiet_ones(tap):
     """No sound handler is blamed."""
     seconds = 10 if suite.LONG else 0.3
     for handler in QUIET_ONES + MORE_QUIET_ONES if suite.LONG else QUIET_ONES[::FEW]:
-        result = suite.conform("-H", handler, "--search=%g" % seconds)
+        result = suite.conform("search", "-H", handler, "%g" % seconds)
         good = result.code == 0 and re.match(SEARCH_LINE, result.stdout)
         tap.point(good, "nothing is found in " + os.path.basename(handler), result)
 
@@ -61,7 +61,7 @@ def found_ones(tap):
         if suite.SANITIZED and name == "calloc_ignores_elsize":
             continue  # ends by the sanitizer, and not by the model
         seconds = LONGEST * suite.SLOWDOWN  # it ends once something is found
-        result = suite.conform("-H", FAULTY + ":" + name, "--search=%d" % seconds,
+        result = suite.conform("search", "-H", FAULTY + ":" + name, "%d" % seconds,
                                timeout=2 * LONGEST)
         told = re.search(r"(?m)^(?:FAIL|CRASH) +(\S+)  (\d+) steps?, of \d+", result.stdout)
         good = (result.code == 1 and told and re.fullmatch(id_, told[1]) and int(told[2]) <= most
@@ -72,7 +72,7 @@ def found_ones(tap):
 def hangs(tap):
     """A call that does not come back is told, however little of the search's time is left."""
     handler = FAULTY + ":malloc_failure_keeps_its_lock"
-    result = suite.conform("-H", handler, "--search=2", "--timeout=2")
+    result = suite.conform("search", "-H", handler, "2", "--timeout=2")
     tap.point(result.code == 1 and re.search(r"(?m)^TIMEOUT +scenarios\.blocks  ", result.stdout),
               "a hang is found in a search that is no longer than a call may take", result)
 
@@ -85,7 +85,7 @@ def starved(tap):
     idle = {"preexec_fn": lambda: os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))}
     try:
         # Shrinking may take half a minute more.
-        results = [suite.run([suite.CONFORM, "-H", handler, "--search=%d" % seconds,
+        results = [suite.run([suite.CONFORM, "search", "-H", handler, "%d" % seconds,
                               "--timeout=%g" % limit], timeout=300, **more)
                    for handler, seconds, limit, more in (("aligned", 6, 0.3, idle),
                                                          (SOUND + ":guard_pages", 20, 1, {}),
@@ -108,7 +108,7 @@ def stopped_one(tap):
         tap.skip("a list without tags is found", "no call is stopped here")
         return
     handler = os.path.join(suite.FAULTY, "deep.so:stack_has_no_tag")
-    result = suite.conform("-H", handler, "--search=%d" % LONGEST, "--seed=1",
+    result = suite.conform("search", "-H", handler, "%d" % LONGEST, "--seed=1",
                            "--repro=folder", timeout=2 * LONGEST)
     told = re.search(r"(?m)^(?:FAIL|CRASH) +\S+  (\d+) steps, of \d+", result.stdout)
     tap.point(result.code == 1 and told and int(told[1]) <= 20
@@ -123,12 +123,12 @@ def stopped_one(tap):
 def other_formats(tap):
     """As a trace and as a file of C, which show it too."""
     handler = FAULTY + ":realloc_does_not_copy"
-    result = suite.conform("-H", handler, "--search", "--trace=x.trace", "--repro=folder")
+    result = suite.conform("search", "-H", handler, "--trace=x.trace", "--repro=folder")
     tap.point(result.code == 1 and os.path.exists("x.trace"), "a trace is written", result)
-    result = suite.conform("-H", handler, "--replay=x.trace")
+    result = suite.conform("replay", "-H", handler, "x.trace")
     tap.point(result.code == 1 and "FAIL    realloc.keeps-contents" in result.stdout,
-              "--replay of it shows the same", result)
-    result = suite.conform("-H", "aligned", "--replay=x.trace")
+              "replay of it shows the same", result)
+    result = suite.conform("replay", "-H", "aligned", "x.trace")
     tap.point(result.code == 0, "and nothing of a sound handler", result)
     files = glob.glob("folder/*.c")
     tap.point(files == ["folder/realloc.keeps-contents.c"], "a file of C is written", files)
@@ -143,7 +143,7 @@ def seeds(tap):
     """The same seed makes the same histories."""
     name = "search_takes_the_resized_for_clean" if suite.LONG else "realloc_copies_words"
     handler = FAULTY + ":" + name
-    shown = [suite.conform("-H", handler, "--search", "-j1", "--seed=%d" % seed, "-q").stdout
+    shown = [suite.conform("search", "-H", handler, "-j1", "--seed=%d" % seed, "-q").stdout
              for seed in (5, 5, 6)]
     lengths = [re.findall(r"of (\d+)$", text.splitlines()[0]) for text in shown]
     if suite.SANITIZED:
@@ -155,16 +155,16 @@ def seeds(tap):
 
 def unwritable_trace(tap):
     """It is said before anything is searched."""
-    result = suite.conform("-H", "aligned", "--search=9", "--trace=nowhere/x.trace")
+    result = suite.conform("search", "-H", "aligned", "9", "--trace=nowhere/x.trace")
     told = re.fullmatch(r"conform: --trace=nowhere/x\.trace: No such file.*\n", result.stderr)
     tap.point(result.code == 2 and told, "a trace that cannot be written", result)
-    suite.conform("-H", "aligned", "--search=0.1", "--trace=y.trace")
+    suite.conform("search", "-H", "aligned", "0.1", "--trace=y.trace")
     tap.point(not os.path.exists("y.trace"), "no trace is left where nothing is found")
 
 
 def interrupted(tap):
     process = subprocess.Popen(  # what a shell starts behind & ignores SIGINT
-        [suite.CONFORM, "-H", "aligned", "--search=60"], text=True,
+        [suite.CONFORM, "search", "-H", "aligned", "60"], text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     time.sleep(1)

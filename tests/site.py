@@ -39,7 +39,7 @@ def red_line(tap):
               "red-line.md: which one to look at", result)
     result = verdict_with(mended)
     tap.point(result.code == suite.CONFORMANT, "red-line.md: mended", result)
-    result = suite.conform("--explain=realloc.keeps-contents")
+    result = suite.conform("explain", "realloc.keeps-contents")
     hint = re.search(r"hint: \*(.*?)\*", read("docs/tutorials/red-line.md").replace("\n", " "))[1]
     tap.point(hint in " ".join(result.stdout.split()), "red-line.md: its hint", result)
 
@@ -50,7 +50,7 @@ def python(program, **more):
 
 
 def first_handler(tap):
-    made = suite.conform("--init", "myhandler")
+    made = suite.conform("init", "myhandler")
     suite.build("myhandler/mine.c", "libmine.so")
     result = suite.conform("--handler=./libmine.so", "--quick")
     tap.point(made.code == 0 and result.code == suite.CONFORMANT, "first-handler.md: it passes",
@@ -117,7 +117,7 @@ def site(tap):
              if name.endswith(".html") and "_static" not in folder}
     dead = list(dead_links(pages))
     tap.point(len(pages) > 200 and not dead, "no link leads nowhere", dead[:20])
-    ids = re.findall(r"^(\S+\.\S+) ", suite.conform("--list").stdout, re.M)
+    ids = re.findall(r"^(\S+\.\S+) ", suite.conform("list").stdout, re.M)
     lacking = [each for each in ids
                if each not in pages[os.path.join(top, "docs", "clauses.html")].ids
                or each not in pages[os.path.join(top, "properties", each + ".html")].ids]

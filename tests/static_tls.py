@@ -81,8 +81,8 @@ def main():
         one = [wide, "--run=malloc.zero"]
         rows = [
             ("--no-fork too", [*one, "--no-fork"], CONFORMANT, TUNABLE),
-            ("--exec too, before the program begins",
-             [wide, "--exec", "--", "-c", "import numpy"], CONFORMANT, TUNABLE),
+            ("exec too, before the program begins",
+             ["exec", wide, "--", "-c", "import numpy"], CONFORMANT, TUNABLE),
             ("one that needs a megabyte is refused, after one more try",
              [make("too_wide", SOURCE % (1 << 20)), *SOME], CANNOT_LOAD, "static TLS"),
             ("a handler that complains for ever is started once more",

@@ -272,7 +272,7 @@ def try_pool(tap):
     with open(os.path.join(SCRATCH, "takes.py"), "w") as file:
         file.write(TAKES_FROM_THE_POOL)
     settings = {"NEP49_HUGEPAGE_POOL": "1", "NEP49_HUGEPAGE_FROM": "1M"}
-    result = suite.conform("--handler=hugepage", "--exec", file.name, env=settings, timeout=600)
+    result = suite.conform("exec", "--handler=hugepage", file.name, env=settings, timeout=600)
     tap.point(result.code == 0 and result.stdout.startswith("%d 5 %d\n" % (POOL, POOL)),
               "an array of 8 MiB and its header take five pages of the pool, and give them back",
               result)

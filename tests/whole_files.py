@@ -39,19 +39,19 @@ def commands():
     """What is run, and the files that it writes."""
     return {
         "a battery": (RUN + words("--"), FORMATS, CONFORMANT),
-        "--from": (words("--", ("badge", "html")) + ["--from", "1.json"], ("badge", "html"),
+        "report": (["report", "1.json"] + words("--", ("badge", "html")), ("badge", "html"),
                    CONFORMANT),
         "--repro": (["-q", "-H" + MUTANT, "--run=calloc.zeroed", "--repro=out"],
                     ("calloc.zeroed.c",), NOT_CONFORMANT),
-        "--init": (["--init=out"], ("mine.c", "Makefile", "README.md", ".gitlab-ci.yml",
-                                    ".github/workflows/conform.yml"), CONFORMANT),
+        "init": (["init", "out"], ("mine.c", "Makefile", "README.md", ".gitlab-ci.yml",
+                                   ".github/workflows/conform.yml"), CONFORMANT),
     }
 
 
 def prepare(what, files):
     shutil.rmtree("out", ignore_errors=True)
     os.mkdir("out")
-    for each in files if what != "--init" else ():
+    for each in files if what != "init" else ():
         with open("out/" + each, "wb") as file:
             file.write(OLD)
 
@@ -67,7 +67,7 @@ def content(name):
 def is_whole(name, data):
     """As its reader sees it."""
     if name == "bundle":
-        return suite.conform("--verify", "out/bundle").code != USAGE
+        return suite.conform("verify", "out/bundle").code != USAGE
     if name == "json":
         return bool(json.loads(data))
     if name in ("badge", "junit"):
@@ -142,7 +142,7 @@ def links(tap):
         os.symlink(target, name)
     for name, code in (("two", CONFORMANT), ("one", CONFORMANT), ("loop", USAGE),
                        ("nowhere", USAGE)):
-        result = suite.conform("--html=" + name, "--from", "1.json")
+        result = suite.conform("report", "--html=" + name, "1.json")
         tap.point(result.code == code and os.path.islink(name)
                   and os.listdir("there") == ["one"] and (code == CONFORMANT or re.match(
                       "conform: --html=%s: cannot be written: .*\n$" % name, result.stderr)),
@@ -164,9 +164,9 @@ def full(tap):
             tap.point(result.stdout == "%d r old\n" % HARNESS_BROKE
                       if "No space" in result.stderr else
                       re.match(r"0 r (?!old)", result.stdout) and not result.stderr, name, result)
-    command = [suite.CONFORM, "--init=small/new"]
+    command = [suite.CONFORM, "init", "small/new"]
     result = suite.run(["unshare", "-rm", "sh", "-c", SMALL % 12, "-", *command])
-    tap.point(result.stdout == "%d new r old\n" % HARNESS_BROKE, "a full disk: --init", result)
+    tap.point(result.stdout == "%d new r old\n" % HARNESS_BROKE, "a full disk: init", result)
 
 
 def main():

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(CONFORM is None, reason="conform is not installe
 
 def properties():
     """Their ids."""
-    listed = CONFORM and subprocess.run([CONFORM, "--list"], capture_output=True, text=True,
+    listed = CONFORM and subprocess.run([CONFORM, "list"], capture_output=True, text=True,
                                         check=True).stdout
     return [line.split()[0] for line in (listed or "").splitlines()]
 

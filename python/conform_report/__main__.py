@@ -62,7 +62,7 @@ def read_reports(paths):
 def baseline(path):
     reports = model.load(path)
     if len(reports) > 1:
-        raise model.Invalid("--baseline=%s: has several reports, which --compare takes" % path)
+        raise model.Invalid("--baseline=%s: has several reports; say conform compare" % path)
     return reports
 
 

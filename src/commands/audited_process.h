@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * --exec: the process of a Python program that runs with the handler installed wherever NumPy
+ * exec: the process of a Python program that runs with the handler installed wherever NumPy
  * allocates, and the auditor between the two.  Its findings are in shared memory, so that the
  * summary is printed whatever the program does.
  */

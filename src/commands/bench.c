@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * --bench: finds the handlers, and starts a process that measures them.  The loops that are timed
+ * bench: finds the handlers, and starts a process that measures them.  The loops that are timed
  * are here, as a Python module for bench.py, which chooses the tasks and makes the statistics.
  */
 #include "commands/commands.h"
@@ -210,7 +210,7 @@ static _Noreturn void measure(const char *python)
 static void find_all(const struct options *options)
 {
     if (options->handler_count > MOST_BENCHED - BENCH_GIVEN)
-        die(EXIT_USAGE, "--bench takes up to %d handlers", MOST_BENCHED - BENCH_GIVEN);
+        die(EXIT_USAGE, "bench takes up to %d handlers", MOST_BENCHED - BENCH_GIVEN);
     const char *wrong = subject_find("default", &places[BENCH_DEFAULT]);
     places[BENCH_LIBC] = *plain_place();
     count = BENCH_GIVEN;
@@ -227,17 +227,17 @@ static json_t *run(const struct options *options, const char *python)
     char profiles[PATH_MAX];
     size_t length;
     int status, answer = present_memory();
-    bool is_quick = options->bench != NULL;
     json_t *labels = json_array();
     for (size_t i = 0; i < count; i++)
         json_array_append_new(labels, json_string(i == BENCH_DEFAULT ? "NumPy's default"
                                                   : i == BENCH_LIBC  ? "libc"
                                                                      : escape(places[i].label)));
     place_find(SOURCE_PROFILES, INSTALLED_PROFILES, profiles);
-    task = json_pack("{s:o, s:s, s:s, s:b, s:f, s:f, s:i}", "handlers", labels, "conform",
-                     program_version, "profiles", escape(profiles), "quick", is_quick, "seconds",
-                     is_quick && !options->max_time_is_given ? QUICK_SECONDS : options->max_time,
-                     "timeout", options->timeout, "answer", answer);
+    task =
+        json_pack("{s:o, s:s, s:s, s:b, s:f, s:f, s:i}", "handlers", labels, "conform",
+                  program_version, "profiles", escape(profiles), "quick", options->quick, "seconds",
+                  options->quick && !options->max_time_is_given ? QUICK_SECONDS : options->max_time,
+                  "timeout", options->timeout, "answer", answer);
     pid_t pid = child_fork(true);
     if (pid == 0)
         measure(python);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures handlers in rounds, for --bench.
+"""Measures handlers in rounds, for conform bench.
 
 In each round all handlers do the same task one after the other, each in a process of its own, so
 that the load of the machine affects all of them.  The result is the ratio to NumPy's default

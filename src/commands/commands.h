@@ -12,16 +12,16 @@
  * workers, and sees to it that every property gets its verdict; it loads no handler. */
 enum exit_code battery_run(const struct options *options, char **argv);
 
-/* --compare, --from and --verify: the Python package reads saved reports. */
+/* compare, report and verify: the Python package reads saved reports. */
 enum exit_code saved_reports_run(const struct options *options);
 
-/* --replay: replays a trace on a handler in a child process; with --print, prints it as text. */
+/* replay: replays a trace on a handler in a child process; with --print, prints it as text. */
 enum exit_code replay_command(const struct options *options, char **argv);
 
 enum exit_code search_command(const struct options *options, char **argv);
 enum exit_code bench_command(const struct options *options, char **argv);
 
-/* --init: writes the files of examples/c-make into the folder, which is created if it is missing.
+/* init: writes the files of examples/c-make into the folder, which is created if it is missing.
  * Each of them appears as a whole or not at all. */
 enum exit_code init_run(const char *folder);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * --exec: waiting for the program, and the summary.
+ * exec: waiting for the program, and the summary.
  */
 #include "commands/audited_process.h"
 

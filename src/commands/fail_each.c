@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * --exec --fail-each: the program again and again, each time with another request refused.  One
+ * exec --fail-each: the program again and again, each time with another request refused.  One
  * process imports NumPy, and forks the runs.
  */
 #include "commands/audited_process.h"

@@ -68,10 +68,9 @@ enum exit_code init_run(const char *folder)
 {
     const char *wrong = make_empty(folder);
     if (wrong != NULL)
-        die(EXIT_USAGE, "--init=%s: %s", escape(folder), wrong);
+        die(EXIT_USAGE, "init %s: %s", escape(folder), wrong);
     if (!write_all(folder))
-        die(EXIT_HARNESS_BROKE, "--init=%s: cannot be written: %s", escape(folder),
-            strerror(errno));
+        die(EXIT_HARNESS_BROKE, "init %s: cannot be written: %s", escape(folder), strerror(errno));
     for (size_t i = 0; i < FILES; i++)
         puts(files[i].path);
     printf("go on with: cd %s && make check\n", shell_quote(folder));

@@ -33,7 +33,7 @@ static _Noreturn void replay_in_child(const struct options *options,
 {
     struct subject subject;
     struct trace_reader *reader =
-        trace_open(options->replay, shared->loaded.why, sizeof shared->loaded.why);
+        trace_open(options->operands[0], shared->loaded.why, sizeof shared->loaded.why);
     if (reader == NULL)
         _exit(EXIT_USAGE);
     shared->loaded.state =
@@ -81,7 +81,7 @@ static enum exit_code conclude(const struct options *options, const struct repla
     case REPLAY_VIOLATED:
         return EXIT_NOT_CONFORMANT;
     case REPLAY_TRACE_WRONG:
-        die(EXIT_USAGE, "%s: %s", escape(options->replay), escape(result->wrong));
+        die(EXIT_USAGE, "%s: %s", escape(options->operands[0]), escape(result->wrong));
     case REPLAY_NO_MEMORY:
     case REPLAY_UNDER_WAY: /* told before */
         break;
@@ -172,7 +172,7 @@ static enum exit_code replay(const struct options *options, char **argv)
     launch_again(&start, (int)shared->loaded.state, shared->loaded.why);
     loaded_or_leave(options->handler, (int)shared->loaded.state, shared->loaded.why);
     if (shared->loaded.state == LOAD_UNKNOWN && shared->loaded.why[0] != '\0')
-        die(EXIT_USAGE, "%s: %s", escape(options->replay), escape(shared->loaded.why));
+        die(EXIT_USAGE, "%s: %s", escape(options->operands[0]), escape(shared->loaded.why));
     if (WIFSIGNALED(status) || WEXITSTATUS(status) != 0 ||
         shared->result.outcome == REPLAY_UNDER_WAY) {
         print_under_way(shared, "CRASH",
@@ -187,7 +187,7 @@ enum exit_code replay_command(const struct options *options, char **argv)
     char why[512];
     if (options->command != COMMAND_PRINT)
         return replay(options, argv);
-    if (!trace_print(stdout, options->replay, why, sizeof why))
-        die(EXIT_USAGE, "%s: %s", escape(options->replay), escape(why));
+    if (!trace_print(stdout, options->operands[0], why, sizeof why))
+        die(EXIT_USAGE, "%s: %s", escape(options->operands[0]), escape(why));
     return fflush(stdout) == 0 ? EXIT_CONFORMANT : EXIT_HARNESS_BROKE;
 }

@@ -13,7 +13,7 @@ enum exit_code saved_reports_run(const struct options *options)
     while (options->operands[operands] != NULL)
         operands++;
     const char **words = allocate(operands + 6, sizeof *words); /* 4 options, "--", NULL */
-    if (options->command != COMMAND_FROM) {
+    if (options->command != COMMAND_REPORT) {
         words[used++] = is_comparison ? "--compare" : "--verify";
         if (options->quiet)
             words[used++] = "--quiet";
@@ -26,7 +26,7 @@ enum exit_code saved_reports_run(const struct options *options)
     for (size_t i = 0; i < operands; i++)
         words[used++] = options->operands[i];
     int status = EXIT_CONFORMANT;
-    if (options->command == COMMAND_FROM)
+    if (options->command == COMMAND_REPORT)
         report_files_write(report_files_open(options), NULL, words);
     else
         status = present(words, NULL, true);

@@ -287,7 +287,8 @@ static enum exit_code search(struct searching *searching)
                           : verdict == INCOMPLETE ? EXIT_INCOMPLETE
                                                   : EXIT_NOT_CONFORMANT;
     if (!has_found && code == EXIT_INCOMPLETE)
-        puts("INCOMPLETE: no history came to its end; give it more time by --search=SECONDS");
+        puts("INCOMPLETE: no history came to its end; give it more time by conform search -H "
+             "HANDLER SECONDS");
     search_result_free(&result);
     if (interrupt_came() != 0)
         interrupt_die();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * --help, from the table, and --version.
+ * --help, from the tables, and --version.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,18 +18,6 @@ enum { HAS_MEMCHECK = 1 };
 enum { HAS_MEMCHECK = 0 };
 #endif
 
-static const char usage[] =
-    "Usage: conform --handler HANDLER [OPTION]...\n"
-    "       conform --handler HANDLER [OPTION]... --exec -- SCRIPT|-m MODULE|-c CODE "
-    "[ARGUMENT]...\n"
-    "Test whether a NumPy data-memory handler (NEP 49) keeps the contract.\n";
-
-static const char closing[] =
-    "\n"
-    "Exit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 the handler cannot be\n"
-    "loaded, 4 the harness broke, 5 a limit was reached and nothing is wrong so far, 77 the\n"
-    "handler says that it cannot work here.\n";
-
 void options_end_output(void)
 {
     if (fflush(stdout) != 0)
@@ -44,49 +32,140 @@ static _Noreturn void leave_behind_output(void)
     exit(0);
 }
 
-/* ---- --help ----------------------------------------------------------------------------- */
+/* ---- commands ---------------------------------------------------------------------------- */
 
-static void print_help_row(const struct option_row *row)
+static bool is_word(enum command command)
 {
-    static const int column = 31;
-    char letter[] = "    ";
-    if (row->letter != 0)
-        snprintf(letter, sizeof letter, "-%c,", row->letter);
-    int at = printf("  %-4s--%s", letter, row->name);
-    if (row->argument != NULL)
-        at += printf(row->may_lack_it ? "[=%s]" : "=%s", row->argument);
-    if (row->operands != NULL)
-        at += printf(" %s", row->operands);
-    if (at >= column) {
-        putchar('\n');
-        at = 0;
+    return command != COMMAND_RUN && command_rows[command].of == command;
+}
+
+enum command command_named(const char *word, size_t length)
+{
+    for (enum command i = 0; i < COMMANDS; i++) {
+        if (is_word(i) && strlen(command_rows[i].name) == length &&
+            memcmp(command_rows[i].name, word, length) == 0)
+            return i;
     }
-    const char *usual = row->usual != NULL ? row->usual : row->usual_words;
-    for (const char *line = row->help; *line != '\0'; at = 0) {
-        int length = (int)strcspn(line, "\n");
-        printf("%*s%.*s", column - at, "", length, line);
-        line += length + (line[length] == '\n');
-        if (*line == '\0' && usual != NULL)
-            printf("%s(default: %s)",
-                   column + length + 12 + (int)strlen(usual) > 80 ? fmt("\n%*s", column, "") : " ",
-                   usual);
-        putchar('\n');
+    return COMMAND_RUN;
+}
+
+void command_suggest(struct suggestion *suggestion)
+{
+    for (enum command i = 0; i < COMMANDS; i++) {
+        if (is_word(i))
+            suggestion_consider(suggestion, command_rows[i].name);
     }
+}
+
+const char *command_usage(enum command command)
+{
+    const struct command_row *row = &command_rows[command_rows[command].of];
+    return fmt("conform%s%s%s%s", row->of != COMMAND_RUN ? " " : "",
+               row->of != COMMAND_RUN ? row->name : "", row->operands != NULL ? " " : "",
+               row->operands != NULL ? row->operands : "");
+}
+
+/* ---- --help ------------------------------------------------------------------------------ */
+
+enum { WIDTH = 80, HELP_COLUMN = 26, SUMMARY_COLUMN = 40 };
+
+/* Breaks the lines between words, and indents each. */
+static void print_wrapped(const char *words)
+{
+    for (int used = HELP_COLUMN; *words != '\0';) {
+        int length = (int)strcspn(words, " ");
+        if (used > HELP_COLUMN && used + 1 + length > WIDTH)
+            used = printf("\n%*s", HELP_COLUMN, "") - 1;
+        else if (used > HELP_COLUMN)
+            used += printf(" ");
+        used += printf("%.*s", length, words);
+        words += length + (words[length] == ' ');
+    }
+    putchar('\n');
+}
+
+static void print_option(const struct option_row *row, enum command command)
+{
+    const char *usual = command == COMMAND_BENCH && row->usual_bench != NULL ? row->usual_bench
+                        : row->usual != NULL                                 ? row->usual
+                                                                             : row->usual_words;
+    const char *letter = row->letter != 0 ? fmt("-%c,", row->letter) : "";
+    const char *value = row->argument != NULL ? fmt("=%s", row->argument) : "";
+    printf("%-*s", HELP_COLUMN, fmt("  %-4s--%s%s", letter, row->name, value));
+    print_wrapped(usual != NULL ? fmt("%s (default: %s)", row->help, usual) : row->help);
+}
+
+/* The options of the command and of its variants. */
+static void print_options(enum command command)
+{
+    for (size_t i = 0; i < option_row_count; i++) {
+        const struct option_row *row = &option_rows[i];
+        bool is_taken = false;
+        for (enum command k = 0; k < COMMANDS; k++)
+            is_taken = is_taken || (command_rows[k].of == command && (row->takers & 1u << k) != 0);
+        if (row->heading != NULL && command == COMMAND_RUN)
+            printf("%s%s:\n", i > 0 ? "\n" : "", row->heading);
+        else if (is_taken)
+            print_option(row, command);
+    }
+}
+
+static void print_overview(void)
+{
+    printf("Usage: conform HANDLER [OPTION]...\n"
+           "       conform COMMAND [OPTION]... [OPERAND]...\n"
+           "%s.\n\n"
+           "Commands (conform COMMAND --help prints the options of each):\n",
+           command_rows[COMMAND_RUN].summary);
+    for (enum command i = 0; i < COMMANDS; i++) {
+        if (is_word(i))
+            printf("  %-*s%s\n", SUMMARY_COLUMN - 2, command_usage(i) + strlen("conform "),
+                   command_rows[i].summary);
+    }
+    puts("\nMost used options (conform --help-all prints all of them):");
+    for (size_t i = 0; i < option_row_count; i++) {
+        if (option_rows[i].common)
+            print_option(&option_rows[i], COMMAND_RUN);
+    }
+    puts("\nExit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 the handler cannot\n"
+         "be loaded, 4 internal error, 5 a limit was reached and nothing has failed so\n"
+         "far, 77 the handler reports that it cannot work here.");
+}
+
+static void print_command(enum command command)
+{
+    const struct command_row *row = &command_rows[command];
+    printf("Usage: conform%s%s [OPTION]...%s%s\n%s.\n\n", command == COMMAND_RUN ? "" : " ",
+           command == COMMAND_RUN ? "" : row->name, row->operands != NULL ? " " : "",
+           row->operands != NULL ? row->operands : "", row->summary);
+    print_options(command);
+}
+
+void command_help(enum command command)
+{
+    if (command == COMMAND_RUN)
+        print_overview();
+    else
+        print_command(command);
+    leave_behind_output();
 }
 
 void take_help(const struct option_row *row, const char *value, struct options *options)
 {
+    (void)row, (void)value;
+    command_help(options->command);
+}
+
+void take_help_all(const struct option_row *row, const char *value, struct options *options)
+{
     (void)row, (void)value, (void)options;
-    fputs(usage, stdout);
-    for (size_t i = 0; i < option_row_count; i++) {
-        if (option_rows[i].heading != NULL && option_rows[i].help != NULL)
-            printf("\n%s (%s):\n", option_rows[i].heading, option_rows[i].help);
-        else if (option_rows[i].heading != NULL)
-            printf("\n%s:\n", option_rows[i].heading);
-        else
-            print_help_row(&option_rows[i]);
+    for (enum command i = 0; i < COMMANDS; i++) {
+        if (command_rows[i].of != i)
+            continue;
+        if (i > 0)
+            putchar('\n');
+        print_command(i);
     }
-    fputs(closing, stdout);
     leave_behind_output();
 }
 

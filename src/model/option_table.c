@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * The options, a row each, in the order of --help.  A row is all that an option needs but a field
- * in struct options, and whoever reads that.
+ * The commands and the options, a row each, in the order of --help.  A new option needs a row, a
+ * field in struct options, and the code that reads the field.
  */
 #include "model/option_table.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "model/record.h"
 
-#define COMMAND_ROW(symbol, name, of) {name, COMMAND_##of},
-const struct command_row command_rows[COMMANDS] = {COMMAND_LIST_OF(COMMAND_ROW)};
-
-#define COMMAND_BIT(symbol, name, of) symbol = 1 << COMMAND_##symbol,
+#define COMMAND_BIT(symbol) symbol = 1 << COMMAND_##symbol,
 enum {
-    COMMAND_LIST_OF(COMMAND_BIT) BATTERY = RUN | NO_FORK,
+    COMMAND_LIST(COMMAND_BIT) BATTERY = RUN | NO_FORK,
     PROGRAM = EXEC | RECORD | FAIL_EACH,
+    ALL = (1 << COMMANDS) - 1,
 };
 
 /* Where a value goes.  A compiler warns where the field is not of the type. */
@@ -28,65 +27,106 @@ enum {
 #define SECONDS(name, smallest, greatest)                                                          \
     .take = take_seconds, .least = (smallest), .most = (greatest), FIELD(double, name)
 
+/* ---- commands ---------------------------------------------------------------------------- */
+
+static const struct option_row handler_operand = {.take = take_handler};
+static const struct option_row glob_operand = {.take = take_run};
+static const struct option_row search_operand = {SECONDS(search, 0.1, 1e6), .usual = "10"};
+
+#define VARIANT(symbol, name_, of_) [COMMAND_##symbol] = {.name = (name_), .of = COMMAND_##of_}
+const struct command_row command_rows[COMMANDS] = {
+    [COMMAND_RUN] = {"the test suite", COMMAND_RUN, NULL, "HANDLER",
+                     "Test whether a NumPy data-memory handler (NEP 49) keeps the contract", 0,
+                     SIZE_MAX, &handler_operand},
+    VARIANT(NO_FORK, "--no-fork", RUN),
+    [COMMAND_EXEC] = {"exec", COMMAND_EXEC, NULL, "-H HANDLER -- SCRIPT ...",
+                      "Run a program, audit every call", 1, SIZE_MAX, NULL},
+    VARIANT(RECORD, "exec --record", EXEC),
+    VARIANT(FAIL_EACH, "exec --fail-each", EXEC),
+    [COMMAND_REPLAY] = {"replay", COMMAND_REPLAY, NULL, "-H HANDLER TRACE",
+                        "Make the calls of a trace, check each", 1, 1, NULL},
+    VARIANT(PRINT, "replay --print", REPLAY),
+    [COMMAND_SEARCH] = {"search", COMMAND_SEARCH, NULL, "-H HANDLER [SECONDS]",
+                        "Generate calls, shrink what fails", 0, 1, &search_operand},
+    [COMMAND_BENCH] = {"bench", COMMAND_BENCH, NULL, "-H HANDLER...",
+                       "Compare speed with NumPy's default", 0, SIZE_MAX, &handler_operand},
+    [COMMAND_LIST] = {"list", COMMAND_LIST, NULL, "[GLOB]...", "List the properties", 0, SIZE_MAX,
+                      &glob_operand},
+    [COMMAND_EXPLAIN] = {"explain", COMMAND_EXPLAIN, NULL, "ID|GLOB ...",
+                         "Explain properties and how to fix them", 1, SIZE_MAX, NULL},
+    [COMMAND_CLAUSES] = {"clauses", COMMAND_CLAUSES, NULL, "[GLOB]...",
+                         "Print the requirements in Markdown", 0, SIZE_MAX, &glob_operand},
+    [COMMAND_HANDLERS] = {"handlers", COMMAND_HANDLERS, "list-handlers", NULL,
+                          "List the reference handlers", 0, 0, NULL},
+    [COMMAND_REPORT] = {"report", COMMAND_REPORT, "from", "FILE.json... --html PAGE.html",
+                        "Make a page or badge of saved reports", 1, SIZE_MAX, NULL},
+    [COMMAND_COMPARE] = {"compare", COMMAND_COMPARE, NULL, "OLD.json NEW.json",
+                         "Report what changed between two runs", 2, 2, NULL},
+    [COMMAND_VERIFY] = {"verify", COMMAND_VERIFY, NULL, "BUNDLE...",
+                        "Check archives that --bundle wrote", 1, SIZE_MAX, NULL},
+    [COMMAND_INIT] = {"init", COMMAND_INIT, NULL, "FOLDER", "Write a handler project to start with",
+                      1, 1, NULL},
+};
+
+/* ---- options ----------------------------------------------------------------------------- */
+
 #define REPORT_FORMAT_ROW(format, words, takers_)                                                  \
     {                                                                                              \
         .name = #format,                                                                           \
+        .common = REPORT_##format == REPORT_json || REPORT_##format == REPORT_html,                \
         .argument = "FILE",                                                                        \
         .takers = takers_,                                                                         \
         TEXT(reports[REPORT_##format]),                                                            \
-        .help = "also a report in " words,                                                         \
+        .help = "write a report to FILE (-: stdout) as " words,                                    \
     },
 
 const struct option_row option_rows[] = {
     {.heading = "What to test"},
     {.name = "handler",
      .letter = 'H',
+     .common = true,
      .argument = "HANDLER",
      .takers = BATTERY | PROGRAM | REPLAY | SEARCH | BENCH,
      .take = take_handler,
-     .help = "a shared object that exports one, as PATH[:SYMBOL] (see\n"
-             "nep49.h), or the NAME of a reference handler (see\n"
-             "--list-handlers), or default, which is NumPy's own;\n"
-             "repeatable: the battery is run on each"},
+     .help = "test PATH.so[:SYMBOL], the NAME of a reference handler, default or "
+             "python:MODULE:ATTR"},
     {.name = "claim",
      .argument = "CLAIM",
      .takers = BATTERY | PROGRAM | REPLAY | SEARCH,
      .take = take_claim,
-     .help = "what the handler promises beyond the contract, as its own\n"
-             "nep49_claims would (see nep49.h): alignment=64; repeatable"},
+     .help = "test a promise beyond the contract too, such as alignment=64 (see nep49.h); "
+             "repeatable"},
     {.name = "run",
+     .common = true,
      .argument = "GLOB",
      .takers = BATTERY | LIST | CLAUSES,
      .take = take_run,
-     .help = "only the properties whose id matches the pattern, in which\n"
-             "* is anything, ? a letter and [ab] one of two: 'realloc.*'\n"
-             "(quote it; repeatable: what any takes is run)"},
+     .help = "take only properties whose id matches, as 'realloc.*'"},
     {.name = "skip",
+     .common = true,
      .argument = "GLOB",
      .takers = BATTERY | LIST | CLAUSES,
      .take = take_skip,
-     .help = "not those, in the same way; of all --run and --skip that\n"
-             "match an id the last one decides"},
-
+     .help = "leave out properties; the last --run or --skip wins"},
     {.name = "numpy",
      .takers = BATTERY | LIST | CLAUSES,
      FLAG(numpy),
-     .help = "also the properties about NumPy itself, which decide nothing\n"
-             "about the handler; --run 'runtime.*' runs these alone"},
+     .help = "add the properties about NumPy itself, which do not count against the handler"},
 
     {.heading = "How to run"},
     {.name = "quick",
-     .takers = RUN,
+     .common = true,
+     .takers = RUN | BENCH,
      FLAG(quick),
-     .help = "a few properties, in a fraction of a second: to run while one\n"
-             "writes a handler; it proves nothing"},
+     .help = "do a small part, in a second (bench: ten seconds)"},
     {.name = "jobs",
      .letter = 'j',
+     .common = true,
      .argument = "N",
      .takers = RUN | SEARCH,
      COUNT(jobs, MOST_WORKERS),
      .usual_words = "one for each core",
-     .help = "workers at once"},
+     .help = "run N workers at once"},
     {.name = "timeout",
      .argument = "SECONDS",
      .takers = RUN | PROGRAM | REPLAY | SEARCH | BENCH,
@@ -94,7 +134,7 @@ const struct option_row option_rows[] = {
      .usual = "10",
      .usual_memcheck = "120",
      .usual_bench = "30",
-     .help = "limit for one call, and for a property that makes none"},
+     .help = "limit each call"},
     {.name = "max-time",
      .argument = "SECONDS",
      .takers = RUN | BENCH,
@@ -102,14 +142,13 @@ const struct option_row option_rows[] = {
      .usual = "60",
      .usual_memcheck = "1200",
      .usual_bench = "55",
-     .help = "limit for the whole run, longer on a busy machine; what is\n"
-             "left is INCOMPLETE"},
+     .help = "limit the whole run; longer on a busy machine"},
     {.name = "seed",
      .argument = "N",
      .takers = BATTERY | SEARCH,
      .take = take_seed,
      .usual = "49",
-     .help = "of all random choices"},
+     .help = "seed all random choices"},
     {.name = "shuffle",
      .takers = RUN,
      FLAG(shuffle),
@@ -118,219 +157,136 @@ const struct option_row option_rows[] = {
      .argument = "N",
      .takers = RUN,
      COUNT(repeat, 1000000),
-     .help = "N rounds of everything; what was bad in any is reported"},
+     .help = "run everything N times and report the worst round"},
     {.name = "until-fail",
      .takers = RUN,
      FLAG(until_fail),
-     .help = "run everything again and again until something is bad;\n"
-             "with --repeat, N times at the most"},
+     .help = "repeat until a property fails, at most --repeat times"},
     {.name = "no-fork",
      .takers = NO_FORK,
      .command = COMMAND_NO_FORK,
      .help = "run one property in this process, for a debugger"},
     {.name = "memcheck",
+     .common = true,
      .takers = RUN,
      FLAG(memcheck),
-     .help = "run under valgrind and attribute its errors to the properties"},
+     .help = "run under valgrind and report its errors"},
     {.name = "tsan",
      .takers = RUN,
      FLAG(tsan),
-     .help = "look for data races, in a handler that was compiled with\n"
-             "-fsanitize=thread; by itself in what has several threads"},
+     .help = "report data races in a handler compiled with -fsanitize=thread"},
     {.name = "python",
+     .common = true,
      .argument = "PATH",
      .takers = BATTERY | PROGRAM | BENCH,
      .take = take_python,
-     .help = "the interpreter to embed, such as venv/bin/python"},
+     .usual_words = "one that has NumPy",
+     .help = "embed that interpreter"},
     {.name = "strict",
      .takers = BATTERY | COMPARE,
      FLAG(strict),
      .help = "count a WARN as a failure"},
-
     {.name = "expect",
      .argument = "FILE",
      .takers = RUN,
      TEXT(expect),
-     .help = "failures that are known, in TOML, each with a reason, do not\n"
-             "count; what passes against it fails (docs/reports.md)"},
-
+     .help = "do not count the known failures that a TOML file lists (see docs/reports.md)"},
     {.name = "repro",
      .argument = "FOLDER",
      .takers = RUN | SEARCH,
      TEXT(repro),
-     .help = "for each failure write a C file to the folder that shows it\n"
-             "without Python, NumPy and conform (docs/reports.md)"},
+     .help = "write a C file for each failure, which shows it without Python and NumPy"},
 
-    {.heading = "A program instead of the battery"},
-    {.name = "exec",
-     .operands = "-- ARGUMENT ...",
-     .takers = PROGRAM,
-     .command = COMMAND_EXEC,
-     .help = "run what python3 ARGUMENT ... would run, with the handler\n"
-             "in force in every thread and every call audited"},
+    {.heading = "What to report"},
     {.name = "stacks",
      .takers = EXEC | RECORD,
      FLAG(stacks),
-     .help = "say which lines of Python asked for what is live at the end"},
+     .help = "report which Python lines allocated what is live at exit"},
     {.name = "record",
-     .argument = "FILE",
+     .argument = "TRACE",
      .takers = RECORD,
      .command = COMMAND_RECORD,
      TEXT(record),
-     .help = "and write every call into a trace"},
+     .help = "write every call to a trace, for conform replay"},
     {.name = "untimed",
      .takers = RECORD,
      FLAG(untimed),
-     .help = "without times, so that the same program gives the same file"},
+     .help = "omit the times from --record, so that traces are equal"},
     {.name = "fail-each",
      .takers = FAIL_EACH,
      .command = COMMAND_FAIL_EACH,
-     .help = "run it with request 1 refused, then with request 2, ..."},
+     .help = "run it again for each request, and refuse that request"},
     {.name = "keep-failing",
      .takers = FAIL_EACH,
      FLAG(keep_failing),
-     .help = "and each time all requests after it as well"},
+     .help = "refuse all later requests too, with --fail-each"},
     {.name = "most-runs",
      .argument = "N",
      .takers = FAIL_EACH,
      COUNT(most_runs, 1000000000),
      .usual = "20000",
-     .help = "at most so many times"},
-
-    {.heading = "A trace instead of the battery"},
-    {.name = "replay",
-     .argument = "FILE",
-     .takers = REPLAY | PRINT,
-     .command = COMMAND_REPLAY,
-     TEXT(replay),
-     .help = "drive the handler with the calls of a trace, without Python,\n"
-             "and judge each"},
+     .help = "limit the runs of --fail-each"},
     {.name = "print",
      .takers = PRINT,
      .command = COMMAND_PRINT,
-     .help = "show the trace as text instead; no handler is needed"},
+     .help = "print the trace as text; needs no handler"},
     {.name = "unchecked",
      .takers = REPLAY | SEARCH,
      FLAG(unchecked),
-     .help = "make the calls and judge none, to time them; with --search too"},
-
-    {.heading = "Figures instead of the battery"},
-    {.name = "bench",
-     .argument = "quick",
-     .may_lack_it = true,
-     .takers = BENCH,
-     .command = COMMAND_BENCH,
-     .take = take_bench,
-     .help = "how fast up to six --handler are beside NumPy's default one and\n"
-             "libc, in about a minute; =quick: in ten seconds"},
-
-    {.heading = "A search instead of the battery"},
-    {.name = "search",
-     .argument = "SECONDS",
-     .may_lack_it = true,
-     .takers = SEARCH,
-     .command = COMMAND_SEARCH,
-     SECONDS(search, 0.1, 1e6),
-     .usual = "10",
-     .help = "make up histories of calls, without Python, judge each call,\n"
-             "and cut what shows a defect short"},
+     .help = "make the calls without checks, to time them"},
     {.name = "memory",
      .argument = "MIB",
      .takers = SEARCH,
      COUNT(memory, 1 << 20),
      .usual = "256",
-     .help = "what is live at once, at the most"},
+     .help = "limit the memory that is live at once"},
     {.name = "trace",
-     .argument = "FILE",
+     .argument = "TRACE",
      .takers = SEARCH,
      TEXT(trace),
-     .help = "write what shows a defect into a trace, for --replay"},
-
-    {.heading = "What is different"},
-    {.name = "compare",
-     .operands = "OLD NEW",
-     .takers = COMPARE,
-     .command = COMMAND_COMPARE,
-     .help = "say how the second of two reports of --json differs from\n"
-             "the first: NEW, FIXED, CHANGED and GONE; nothing is run"},
+     .help = "write the calls that fail to a trace, for conform replay"},
     {.name = "baseline",
      .argument = "FILE",
      .takers = RUN,
      TEXT(baseline),
-     .help = "say the same of this run and an earlier report"},
+     .help = "report what changed since an earlier --json report"},
     {.name = "fail-on",
      .argument = "new",
      .takers = RUN | COMPARE,
      .take = take_fail_on,
-     .help = "with one of these: status 1 only for what is NEW"},
-
-    {.heading = "What to print",
-     .help = "FILE is - for stdout, which then takes the place of the text"},
+     .help = "exit with 1 only for new failures; needs --baseline or conform compare"},
     /* clang-format off */
     REPORT_FORMATS(REPORT_FORMAT_ROW)
     /* clang-format on */
-    {.name = "from",
-     .operands = "FILE ...",
-     .takers = FROM,
-     .command = COMMAND_FROM,
-     .help = "write --html or --badge of reports that --json wrote, of\n"
-             "several handlers or weeks; nothing is run"},
     {.name = "with-subject",
      .takers = BATTERY,
      FLAG(with_subject),
-     .help = "with --bundle: and the handler's file"},
-    {.name = "verify",
-     .operands = "FILE ...",
-     .takers = VERIFY,
-     .command = COMMAND_VERIFY,
-     .help = "say whether what --bundle wrote is as it was written and\n"
-             "complete, and what it says"},
+     .help = "add the handler's file to --bundle"},
     {.name = "quiet",
      .letter = 'q',
      .takers = BATTERY | PROGRAM | REPLAY | COMPARE | VERIFY | SEARCH | BENCH,
      FLAG(quiet),
-     .help = "print only what is wrong"},
+     .help = "print failures only"},
     {.name = "verbose",
      .letter = 'v',
+     .common = true,
      .takers = BATTERY | FAIL_EACH,
      FLAG(verbose),
-     .help = "print every property; with --fail-each, what each run prints"},
+     .help = "print every property, or the output of every run"},
     {.name = "color",
      .argument = "WHEN",
      .takers = BATTERY,
      .take = take_color,
-     .help = "auto, always or never; NO_COLOR is respected"},
-
-    {.heading = "Instead of testing"},
-    {.name = "list",
-     .letter = 'l',
-     .takers = LIST,
-     .command = COMMAND_LIST,
-     .help = "list the properties (those of --run and --skip)"},
-    {.name = "list-handlers",
-     .takers = LIST_HANDLERS,
-     .command = COMMAND_LIST_HANDLERS,
-     .help = "list the reference handlers"},
-    {.name = "init",
-     .argument = "FOLDER",
-     .takers = INIT,
-     .command = COMMAND_INIT,
-     TEXT(init),
-     .help = "write a handler to begin with there: C, its Makefile, and\n"
-             "files for CI on GitHub and GitLab"},
-    {.name = "explain",
-     .argument = "ID",
-     .takers = EXPLAIN,
-     .command = COMMAND_EXPLAIN,
-     TEXT(explain),
-     .help = "what a property tests, why, and what to do about it"},
-    {.name = "clauses",
-     .takers = CLAUSES,
-     .command = COMMAND_CLAUSES,
-     .help = "print all clauses as a page in Markdown"},
-    {.name = "help", .letter = 'h', .take = take_help, .help = "print the options"},
+     .usual = "auto",
+     .help = "color the report: auto, always or never"},
+    {.name = "help", .letter = 'h', .takers = ALL, .take = take_help, .help = "print this help"},
+    {.name = "help-all",
+     .takers = BATTERY,
+     .take = take_help_all,
+     .help = "print all options by command"},
     {.name = "version",
      .letter = 'V',
+     .takers = BATTERY,
      .take = take_version,
      .help = "print the version, and what it works with"},
 };

@@ -46,14 +46,13 @@ void take_count(const struct option_row *row, const char *value, struct options 
 void take_seconds(const struct option_row *row, const char *value, struct options *options)
 {
     char *end;
-    if (value == NULL) /* and may lack */
-        return;
     errno = 0;
     double number = strtod(value, &end);
     if (errno != 0 || *end != '\0' || !(number >= row->least && number <= row->most) ||
         strspn(value, "0123456789.e-") != strlen(value))
-        die(EXIT_USAGE, "--%s=%s: give a number of seconds from %g to %g", row->name, escape(value),
-            row->least, row->most);
+        die(EXIT_USAGE, "%s%s%s%s: give a number of seconds from %g to %g",
+            row->name != NULL ? "--" : "", row->name != NULL ? row->name : "",
+            row->name != NULL ? "=" : "", escape(value), row->least, row->most);
     *(double *)field_of(row, options) = number;
 }
 
@@ -68,13 +67,6 @@ void take_seed(const struct option_row *row, const char *value, struct options *
     if (errno != 0 || !isxdigit((unsigned char)*digits) || *end != '\0')
         die(EXIT_USAGE, "--%s=%s: give a whole number from 0 to 2^64 - 1", row->name,
             escape(value));
-}
-
-void take_bench(const struct option_row *row, const char *value, struct options *options)
-{
-    if (value != NULL && strcmp(value, "quick") != 0)
-        die(EXIT_USAGE, "--%s=%s: give quick, or nothing", row->name, escape(value));
-    options->bench = value;
 }
 
 void take_color(const struct option_row *row, const char *value, struct options *options)
@@ -146,24 +138,22 @@ void take_fail_on(const struct option_row *row, const char *value, struct option
     options->fail_on_new = true;
 }
 
-static void add_filter(struct options *options, bool take, const char *glob)
+static void add_filter(struct options *options, bool take, const char *glob, const char *option)
 {
     struct filter *filters =
         realloc(options->filters, (options->filter_count + 1) * sizeof *filters);
     if (filters == NULL)
         die(EXIT_HARNESS_BROKE, "out of memory");
-    filters[options->filter_count++] = (struct filter){take, glob};
+    filters[options->filter_count++] = (struct filter){take, glob, option};
     options->filters = filters;
 }
 
 void take_run(const struct option_row *row, const char *value, struct options *options)
 {
-    (void)row;
-    add_filter(options, true, value);
+    add_filter(options, true, value, row->name);
 }
 
 void take_skip(const struct option_row *row, const char *value, struct options *options)
 {
-    (void)row;
-    add_filter(options, false, value);
+    add_filter(options, false, value, row->name);
 }

@@ -41,10 +41,32 @@ void *allocate(size_t count, size_t size)
     return memory;
 }
 
-/* ---- what getopt_long says no to --------------------------------------------------------- */
+/* ---- what getopt_long refuses ------------------------------------------------------------ */
 
-/* A long option that it did not take: unknown, ambiguous, or with a value it has no use for. */
-static _Noreturn void wrong_long_option(const char *word)
+/* "see conform exec --help" */
+static const char *see_help(enum command command)
+{
+    command = command_rows[command].of;
+    if (command == COMMAND_RUN)
+        return "see conform --help";
+    return fmt("%ssee conform %s --help",
+               command == COMMAND_EXEC ? "put -- before options of the program, or " : "",
+               command_rows[command].name);
+}
+
+/* The command whose name, or that of the option which it once was, is the word. */
+static enum command command_once(const char *word, size_t length)
+{
+    for (enum command i = 0; i < COMMANDS; i++) {
+        const char *was = command_rows[i].was;
+        if (was != NULL && strlen(was) == length && memcmp(was, word, length) == 0)
+            return i;
+    }
+    return command_named(word, length);
+}
+
+/* A long option that it did not take: unknown, ambiguous, or with a value that it does not have. */
+static _Noreturn void wrong_long_option(const char *word, enum command command)
 {
     size_t length = strcspn(word, "=");
     char matches[256] = "";
@@ -62,6 +84,9 @@ static _Noreturn void wrong_long_option(const char *word)
         }
     }
     const char *name = escape(fmt("%.*s", (int)length, word));
+    enum command meant = command_once(word + 2, length - 2);
+    if (meant != COMMAND_RUN)
+        die(EXIT_USAGE, "%s is a command; say %s", name, command_usage(meant));
     if (count > 1)
         die(EXIT_USAGE, "%s is short for more than one option; give one of %s", name, matches);
     if (count == 1)
@@ -71,30 +96,37 @@ static _Noreturn void wrong_long_option(const char *word)
         if (option_rows[i].name != NULL)
             suggestion_consider(&suggestion, option_rows[i].name);
     }
-    die(EXIT_USAGE, "%s: no such option%s; see conform --help", name,
-        suggestion_words(&suggestion, "--"));
+    const char *words = suggestion_words(&suggestion, "--");
+    if (*words == '\0') {
+        suggestion = suggestion_for(word + 2, length - 2);
+        command_suggest(&suggestion);
+        words = suggestion_words(&suggestion, "conform ");
+    }
+    die(EXIT_USAGE, "%s: no such option%s; %s", name, words, see_help(command));
 }
 
-/* What getopt_long says '?' to.  It gives the letter of a short option in optopt; of a long one
+/* What getopt_long returns '?' for.  It gives the letter of a short option in optopt; of a long one
  * that is known, its value; else 0. */
-static _Noreturn void wrong_option(char **argv)
+static _Noreturn void wrong_option(char **argv, enum command command)
 {
     if (optopt == 0 || optopt >= FIRST_ROW)
-        wrong_long_option(argv[optind - 1]);
+        wrong_long_option(argv[optind - 1], command);
     char letter = (char)optopt, clean[8];
-    die(EXIT_USAGE, "-%s: no such option; see conform --help",
-        sanitize(clean, sizeof clean, &letter, 1, 0));
+    die(EXIT_USAGE, "-%s: no such option; %s", sanitize(clean, sizeof clean, &letter, 1, 0),
+        see_help(command));
 }
 
 /* ---- which command, and what it takes ---------------------------------------------------- */
 
-/* "--exec, --replay and --list": what `takers` names. */
+/* "exec, replay and search": what `takers` names, without the variants of a command that it names.
+ */
 static const char *names_of(unsigned takers)
 {
     const char *named[COMMANDS] = {""};
     size_t count = 0;
-    for (size_t i = 0; i < COMMANDS; i++) {
-        if ((takers & 1u << i) != 0)
+    for (enum command i = 0; i < COMMANDS; i++) {
+        enum command of = command_rows[i].of;
+        if ((takers & 1u << i) != 0 && (of == i || (takers & 1u << of) == 0))
             named[count++] = command_rows[i].name;
     }
     const char *names = named[0];
@@ -103,28 +135,23 @@ static const char *names_of(unsigned takers)
     return names;
 }
 
-/* The command that the options have chosen, which begin with the battery: --exec is one in its
- * place, --fail-each one in the place of --exec. */
-static enum command choose_command(const bool given[])
+/* The variant of the command that the options select, or the command. */
+static enum command select_variant(enum command command, const bool given[])
 {
-    const struct option_row *in_place_of[COMMANDS] = {NULL};
+    const struct option_row *selects = NULL;
     for (size_t i = 0; i < option_row_count; i++) {
-        const struct option_row *row = &option_rows[i], **place;
-        if (!given[i] || row->command == COMMAND_RUN)
+        const struct option_row *row = &option_rows[i];
+        if (!given[i] || row->command == COMMAND_RUN || command_rows[row->command].of != command)
             continue;
-        place = &in_place_of[command_rows[row->command].of];
-        if (*place != NULL)
-            die(EXIT_USAGE, "--%s and --%s exclude each other; give one of them", (*place)->name,
+        if (selects != NULL)
+            die(EXIT_USAGE, "--%s and --%s exclude each other; give one of them", selects->name,
                 row->name);
-        *place = row;
+        selects = row;
     }
-    enum command command = COMMAND_RUN;
-    while (in_place_of[command] != NULL)
-        command = in_place_of[command]->command;
-    return command;
+    return selects != NULL ? selects->command : command;
 }
 
-/* Nothing that was given is passed over in silence. */
+/* Every option that was given has an effect. */
 static void check_taken(const bool given[], enum command command)
 {
     for (size_t i = 0; i < option_row_count; i++) {
@@ -176,14 +203,14 @@ static void check_reports(const struct options *options)
     }
 }
 
-/* The test suite and --bench alone take several handlers. */
+/* The test suite and bench alone take several handlers. */
 static void check_repeated(const struct options *options)
 {
     if (options->handler_count <= 1 || options->command == COMMAND_BENCH)
         return;
     if (options->command != COMMAND_RUN)
-        die(EXIT_USAGE, "--handler is given twice, which goes with the whole battery; "
-                        "give it once");
+        die(EXIT_USAGE, "--handler is given twice, and %s takes one; give it once",
+            command_rows[options->command].name);
     for (int i = 0; i < RUN_FORMAT_COUNT; i++) {
         if (options->reports[i] != NULL)
             die(EXIT_USAGE,
@@ -192,7 +219,7 @@ static void check_repeated(const struct options *options)
     }
 }
 
-static void check_together(const struct options *options, const bool given[])
+static void check_together(const struct options *options)
 {
     const char *checker = options->memcheck ? "memcheck" : options->tsan ? "tsan" : NULL;
     const char *epoch = getenv("SOURCE_DATE_EPOCH"); /* the time of the files in a bundle */
@@ -205,12 +232,8 @@ static void check_together(const struct options *options, const bool given[])
         die(EXIT_USAGE, "--repro goes with one handler; give it once");
     if (options->quiet && options->verbose)
         die(EXIT_USAGE, "--quiet and --verbose exclude each other; give one of them");
-    if (options->command == COMMAND_NO_FORK && options->memcheck)
-        die(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
-                        "property under valgrind, say valgrind conform ... --no-fork");
     if (options->tsan && options->memcheck)
         die(EXIT_USAGE, "--tsan and --memcheck exclude each other; give one of them");
-    check_taken(given, options->command);
     if (options->reports[REPORT_bundle] != NULL && epoch != NULL &&
         (*epoch == '\0' || strlen(epoch) > 10 || epoch[strspn(epoch, "0123456789")] != '\0'))
         die(EXIT_USAGE, "SOURCE_DATE_EPOCH=%s: is no number of seconds since 1970", escape(epoch));
@@ -220,28 +243,83 @@ static void check_together(const struct options *options, const bool given[])
         die(EXIT_USAGE, "--baseline=-: is read more than once; name a file");
     if (options->baseline != NULL && has_many)
         die(EXIT_USAGE,
-            "--baseline goes with one handler; write a report of several by --json, and "
-            "compare by --compare");
+            "--baseline goes with one handler; write a report of several by --json, and say "
+            "conform compare");
+    if (options->with_subject && options->reports[REPORT_bundle] == NULL)
+        die(EXIT_USAGE, "--with-subject goes with --bundle; see conform --help");
+    if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
+        die(EXIT_USAGE, "--fail-on goes with --baseline or conform compare; see conform --help");
+    if (options->command == COMMAND_REPORT && options->reports[REPORT_html] == NULL &&
+        options->reports[REPORT_badge] == NULL && options->reports[REPORT_markdown] == NULL)
+        die(EXIT_USAGE, "report writes --html, --badge or --markdown; say %s",
+            command_usage(COMMAND_REPORT));
+}
+
+/* ---- operands ---------------------------------------------------------------------------- */
+
+/* Checks how many there are, and takes those that the command has a row for. */
+static void take_operands(struct options *options)
+{
+    const struct command_row *row = &command_rows[command_rows[options->command].of];
+    const struct option_row *operand = row->operand;
+    const char *usage = command_usage(row->of);
+    bool takes_handlers = operand != NULL && operand->take == take_handler, needs_handler = false;
+    size_t count = 0;
+    while (options->operands[count] != NULL)
+        count++;
+    for (size_t i = 0; i < option_row_count; i++) {
+        if (option_rows[i].take == take_handler)
+            needs_handler = (option_rows[i].takers & 1u << options->command) != 0;
+    }
+    if (needs_handler && options->handler == NULL && !(takes_handlers && count > 0))
+        die(EXIT_USAGE, "no handler to test; say %s", usage);
+    if (row->of == COMMAND_EXEC && count == 0)
+        die(EXIT_USAGE,
+            "exec: no program to run; name a SCRIPT, -m MODULE, -c CODE, or - for stdin after --");
+    if (count < row->least || count > row->most)
+        die(EXIT_USAGE, "%s: %s; say %s", row->name,
+            count > row->most
+                ? fmt("%s is one operand too many", escape(options->operands[row->most]))
+                : "an operand is missing",
+            usage);
+    if (options->command == COMMAND_COMPARE && strcmp(options->operands[0], "-") == 0 &&
+        strcmp(options->operands[1], "-") == 0)
+        die(EXIT_USAGE, "compare: only one of the two reports can be -, which is stdin");
+    for (size_t i = 0; i < count && operand != NULL; i++)
+        operand->take(operand, options->operands[i], options);
+    for (size_t i = 0; i < count && operand == NULL; i++)
+        check_not_overwriting(options, options->operands[i], "what the program is given");
+}
+
+/* A command that is not the first word. */
+static void check_command_is_first(const struct options *options)
+{
+    for (char **word = options->operands; *word != NULL; word++) {
+        enum command command = command_named(*word, strlen(*word));
+        if (options->command <= COMMAND_NO_FORK && command != COMMAND_RUN)
+            die(EXIT_USAGE, "%s is a command, which is the first word; say %s, or ./%s for a file",
+                *word, command_usage(command), *word);
+    }
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-/* What getopt_long wants to know of the table. */
+/* The tables that getopt_long reads. */
 struct getopt_tables {
     struct option names[MOST_OPTION_ROWS + 1];
-    char letters[2 * MOST_OPTION_ROWS + 2];
+    char letters[2 * MOST_OPTION_ROWS + 3];
 };
 
-static void fill_tables(struct getopt_tables *tables)
+static void fill_tables(struct getopt_tables *tables, enum command command)
 {
     struct option *name = tables->names;
     char *letter = tables->letters;
-    *letter++ = ':'; /* tell a missing value from an unknown option */
+    if (command == COMMAND_EXEC)
+        *letter++ = '+'; /* stop at the program, whose options follow it */
+    *letter++ = ':';     /* distinguish a missing value from an unknown option */
     for (size_t i = 0; i < option_row_count; i++) {
         const struct option_row *row = &option_rows[i];
-        int has_value = row->argument == NULL ? no_argument
-                        : row->may_lack_it    ? optional_argument
-                                              : required_argument;
+        int has_value = row->argument == NULL ? no_argument : required_argument;
         if (row->name != NULL)
             *name++ = (struct option){row->name, has_value, NULL, FIRST_ROW + (int)i};
         if (row->letter != 0)
@@ -259,35 +337,6 @@ static size_t row_of(int option)
     while (option_rows[i].letter != option)
         i++;
     return i;
-}
-
-static void check_operands(const struct options *options)
-{
-    size_t count = 0;
-    while (options->operands != NULL && options->operands[count] != NULL)
-        count++;
-    if (options->command == COMMAND_COMPARE && count != 2)
-        die(EXIT_USAGE, "--compare takes two reports; say --compare OLD.json NEW.json");
-    if (options->command == COMMAND_COMPARE && strcmp(options->operands[0], "-") == 0 &&
-        strcmp(options->operands[1], "-") == 0)
-        die(EXIT_USAGE, "--compare: only one of the two can be -, which is stdin");
-    if (options->command == COMMAND_FROM &&
-        (count == 0 ||
-         (options->reports[REPORT_html] == NULL && options->reports[REPORT_badge] == NULL &&
-          options->reports[REPORT_markdown] == NULL)))
-        die(EXIT_USAGE, "--from takes reports and makes --html, --badge or --markdown of "
-                        "them; say --html PAGE.html --from ONE.json OTHER.json");
-    if (options->with_subject && options->reports[REPORT_bundle] == NULL)
-        die(EXIT_USAGE, "--with-subject goes with --bundle; see conform --help");
-    if (options->command == COMMAND_VERIFY && count == 0)
-        die(EXIT_USAGE, "--verify takes bundles; say --verify FILE.tar.gz");
-    if (options->command == COMMAND_RUN && options->fail_on_new && options->baseline == NULL)
-        die(EXIT_USAGE, "--fail-on goes with --compare or --baseline; see conform --help");
-    for (size_t i = 0; i < count; i++)
-        check_not_overwriting(options, options->operands[i], "what the program is given");
-    if (options->command != COMMAND_COMPARE && options->operands != NULL && count == 0)
-        die(EXIT_USAGE, "--exec: no program to run; say --exec -- SCRIPT, -m MODULE, -c "
-                        "CODE, or - for one on stdin");
 }
 
 /* Where the command, or valgrind, has another default than the usual one. */
@@ -308,42 +357,68 @@ static void take_other_defaults(const bool given[], struct options *options)
     }
 }
 
-void options_read(int argc, char **argv, struct options *options)
+static void take_defaults(struct options *options)
 {
-    struct getopt_tables tables = {0};
-    bool given[MOST_OPTION_ROWS] = {false}, has_operands = false;
-    *options = (struct options){.program = argv[0]};
     for (size_t i = 0; i < option_row_count; i++) {
         if (option_rows[i].usual != NULL)
             option_rows[i].take(&option_rows[i], option_rows[i].usual, options);
     }
-    fill_tables(&tables);
+    for (enum command i = 0; i < COMMANDS; i++) {
+        const struct option_row *operand = command_rows[i].operand;
+        if (operand != NULL && operand->usual != NULL)
+            operand->take(operand, operand->usual, options);
+    }
+}
+
+/* Of `conform help COMMAND`. */
+static _Noreturn void help_on(const char *word)
+{
+    enum command command = word != NULL ? command_named(word, strlen(word)) : COMMAND_RUN;
+    struct suggestion suggestion = suggestion_for(word, word != NULL ? strlen(word) : 0);
+    command_suggest(&suggestion);
+    if (word != NULL && command == COMMAND_RUN)
+        die(EXIT_USAGE, "help %s: no such command%s; see conform --help", escape(word),
+            suggestion_words(&suggestion, ""));
+    command_help(command);
+}
+
+void options_read(int argc, char **argv, struct options *options)
+{
+    struct getopt_tables tables = {0};
+    bool given[MOST_OPTION_ROWS] = {false};
+    *options = (struct options){.program = argv[0]};
+    take_defaults(options);
+    if (argc > 1 && strcmp(argv[1], "help") == 0)
+        help_on(argv[2]);
+    if (argc > 1)
+        options->command = command_named(argv[1], strlen(argv[1]));
+    if (options->command != COMMAND_RUN)
+        argc--, argv++;
+    fill_tables(&tables, options->command);
     opterr = 0;
     int option;
     while ((option = getopt_long(argc, argv, tables.letters, tables.names, NULL)) != -1) {
         if (option == ':')
-            die(EXIT_USAGE, "%s needs a value; see conform --help",
-                begins_with(argv[optind - 1], "--") ? argv[optind - 1] : fmt("-%c", optopt));
+            die(EXIT_USAGE, "%s needs a value; %s",
+                begins_with(argv[optind - 1], "--") ? argv[optind - 1] : fmt("-%c", optopt),
+                see_help(options->command));
         if (option == '?')
-            wrong_option(argv);
+            wrong_option(argv, options->command);
         size_t row = row_of(option);
         given[row] = true;
-        has_operands = has_operands || option_rows[row].operands != NULL;
         if (option_rows[row].take != NULL)
             option_rows[row].take(&option_rows[row], optarg, options);
     }
-    options->command = choose_command(given);
+    options->operands = argv + optind;
+    check_command_is_first(options);
+    options->command = select_variant(options->command, given);
+    if (options->command == COMMAND_NO_FORK && options->memcheck)
+        die(EXIT_USAGE, "--no-fork and --memcheck exclude each other; to look at one "
+                        "property under valgrind, say valgrind conform ... --no-fork");
+    check_taken(given, options->command);
     take_other_defaults(given, options);
-    if (has_operands)
-        options->operands = argv + optind;
-    else if (optind < argc)
-        die(EXIT_USAGE, "%s: an argument that is not an option; say --handler=%s to test it",
-            escape(argv[optind]), escape(argv[optind]));
-    check_together(options, given);
-    bool takes_handler = (option_rows[row_of('H')].takers & 1u << options->command) != 0;
-    if (takes_handler && options->command != COMMAND_VERIFY && options->handler == NULL)
-        die(EXIT_USAGE, "no handler to test; say --handler=PATH, or see conform --help");
-    check_operands(options);
+    take_operands(options);
+    check_together(options);
 }
 
 bool options_take(const struct options *options, const char *id)
@@ -378,11 +453,10 @@ static void check_patterns(const struct options *options)
         for (size_t k = 0; k < all && !fits; k++)
             fits = fnmatch(filter->glob, properties[k]->id, 0) == 0;
         if (!fits)
-            die(EXIT_USAGE,
-                "--%s=%s: no property is left %s by it%s, for a pattern is of whole ids, as "
-                "'malloc.*' is; see conform --list",
-                filter->take ? "run" : "skip", escape(filter->glob),
-                filter->take ? "to run" : "out", property_meant(filter->glob));
+            die(EXIT_USAGE, "%s%s%s%s: no property matches%s; see conform list",
+                filter->option != NULL ? "--" : "", filter->option != NULL ? filter->option : "",
+                filter->option != NULL ? "=" : "", escape(filter->glob),
+                property_meant(filter->glob));
     }
 }
 
@@ -398,7 +472,7 @@ const struct property **options_properties(const struct options *options, size_t
             taken[(*count)++] = properties[i];
     }
     if (*count == 0)
-        die(EXIT_USAGE, "no property is left by --run and --skip%s; see conform --list",
+        die(EXIT_USAGE, "no property is left by --run and --skip%s; see conform list",
             options->quick ? " of those that --quick runs" : "");
     return taken;
 }

@@ -21,44 +21,44 @@ enum exit_code {
     EXIT_CANNOT_WORK_HERE = 77,
 };
 
-/* The commands, each with its name where an option is refused, and the one in whose place it is
- * chosen. */
-#define COMMAND_LIST_OF(COMMAND)                                                                   \
-    COMMAND(RUN, "the battery", RUN)                                                               \
-    COMMAND(NO_FORK, "--no-fork", RUN)                                                             \
-    COMMAND(EXEC, "--exec", RUN)                                                                   \
-    COMMAND(RECORD, "--exec --record", EXEC)                                                       \
-    COMMAND(FAIL_EACH, "--exec --fail-each", EXEC)                                                 \
-    COMMAND(REPLAY, "--replay", RUN)                                                               \
-    COMMAND(PRINT, "--replay --print", REPLAY)                                                     \
-    COMMAND(SEARCH, "--search", RUN)                                                               \
-    COMMAND(BENCH, "--bench", RUN)                                                                 \
-    COMMAND(COMPARE, "--compare", RUN)                                                             \
-    COMMAND(FROM, "--from", RUN)                                                                   \
-    COMMAND(VERIFY, "--verify", RUN)                                                               \
-    COMMAND(INIT, "--init", RUN)                                                                   \
-    COMMAND(LIST, "--list", RUN)                                                                   \
-    COMMAND(LIST_HANDLERS, "--list-handlers", RUN)                                                 \
-    COMMAND(EXPLAIN, "--explain", RUN)                                                             \
-    COMMAND(CLAUSES, "--clauses", RUN)
+/* The commands, and the variants of a command that an option selects: NO_FORK of RUN, which is the
+ * test suite, RECORD and FAIL_EACH of EXEC, PRINT of REPLAY. */
+#define COMMAND_LIST(COMMAND)                                                                      \
+    COMMAND(RUN)                                                                                   \
+    COMMAND(NO_FORK)                                                                               \
+    COMMAND(EXEC)                                                                                  \
+    COMMAND(RECORD)                                                                                \
+    COMMAND(FAIL_EACH)                                                                             \
+    COMMAND(REPLAY)                                                                                \
+    COMMAND(PRINT)                                                                                 \
+    COMMAND(SEARCH)                                                                                \
+    COMMAND(BENCH)                                                                                 \
+    COMMAND(LIST)                                                                                  \
+    COMMAND(EXPLAIN)                                                                               \
+    COMMAND(CLAUSES)                                                                               \
+    COMMAND(HANDLERS)                                                                              \
+    COMMAND(REPORT)                                                                                \
+    COMMAND(COMPARE)                                                                               \
+    COMMAND(VERIFY)                                                                                \
+    COMMAND(INIT)
 
-#define COMMAND_NUMBER(symbol, name, of) COMMAND_##symbol,
-enum command { COMMAND_LIST_OF(COMMAND_NUMBER) };
+#define COMMAND_NUMBER(symbol) COMMAND_##symbol,
+enum command { COMMAND_LIST(COMMAND_NUMBER) };
 #undef COMMAND_NUMBER
-enum { COMMANDS = COMMAND_CLAUSES + 1 };
+#define COMMANDS (COMMAND_INIT + 1)
 
 /* The formats of reports, a line each: what --NAME=FILE writes and report_NAME() in report/ is the
  * writer of, and which commands take it (option_table.c).  Some tell of a run, and others of what
  * --json writes, which may be of several runs. */
 #define RUN_FORMATS(FORMAT)                                                                        \
-    FORMAT(tap, "Test Anything Protocol 13", BATTERY)                                              \
-    FORMAT(junit, "JUnit's XML", BATTERY)                                                          \
-    FORMAT(bundle, "an archive, for --verify", BATTERY)
+    FORMAT(tap, "TAP 13", BATTERY)                                                                 \
+    FORMAT(junit, "JUnit XML", BATTERY)                                                            \
+    FORMAT(bundle, "an archive for verify", BATTERY)
 #define VALUE_FORMATS(FORMAT)                                                                      \
     FORMAT(json, "JSON", BATTERY | BENCH)                                                          \
-    FORMAT(html, "HTML, a page for people", BATTERY | BENCH | FROM)                                \
-    FORMAT(badge, "SVG, a badge", BATTERY | FROM)                                                  \
-    FORMAT(markdown, "Markdown, for a job's summary", BATTERY | FROM)
+    FORMAT(html, "an HTML page", BATTERY | BENCH | REPORT)                                         \
+    FORMAT(badge, "an SVG badge", BATTERY | REPORT)                                                \
+    FORMAT(markdown, "Markdown", BATTERY | REPORT)
 #define REPORT_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
 
 #define REPORT_FORMAT_NUMBER(name, words, takers) REPORT_##name,
@@ -70,10 +70,11 @@ enum { RUN_FORMAT_COUNT = 0 RUN_FORMATS(PLUS_ONE) }; /* the first of them */
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 
-/* A list of --run and --skip, in the order in which they were given. */
+/* A pattern of --run or --skip, or one that is an operand. */
 struct filter {
     bool take;
     const char *glob;
+    const char *option; /* "run" or "skip"; NULL: an operand */
 };
 
 struct options {
@@ -82,16 +83,14 @@ struct options {
     const char *handler;   /* or NULL */
     const char **handlers; /* all that were given, of which that is the last */
     size_t handler_count;
-    const char *explain;
-    char **operands;             /* behind the options, or --exec's --, with a NULL at the end */
-    const char *record, *replay; /* names of traces, or NULL */
-    const char *baseline;        /* name of an earlier report, or NULL */
-    const char *repro;           /* name of a folder for reproducers, or NULL */
-    const char *init;            /* name of a folder, or NULL */
-    const char *expect;          /* name of a list of waivers, or NULL */
-    bool fail_on_new;            /* what counts is what was not so there */
-    const char *claims;          /* the words of all --claim, with blanks in between; or NULL */
-    struct filter *filters;
+    char **operands;        /* what follows the options, with a NULL at the end */
+    const char *record;     /* name of a trace, or NULL */
+    const char *baseline;   /* name of an earlier report, or NULL */
+    const char *repro;      /* name of a folder for reproducers, or NULL */
+    const char *expect;     /* name of a list of waivers, or NULL */
+    bool fail_on_new;       /* what counts is what was not so there */
+    const char *claims;     /* the words of all --claim, with blanks in between; or NULL */
+    struct filter *filters; /* in the order in which they were given */
     size_t filter_count;
     const char *reports[REPORT_FORMAT_COUNT]; /* file names, "-" for stdout, or NULL */
     size_t jobs;                              /* 0: as many as there are cores */
@@ -104,21 +103,24 @@ struct options {
     bool numpy; /* also what is about NumPy itself */
     bool memcheck, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
     bool with_subject; /* of --bundle */
-    bool unchecked;    /* of --replay and --search */
+    bool unchecked;    /* of replay and search */
     double search;     /* seconds */
-    const char *bench; /* "quick", or NULL */
-    size_t memory;     /* of --search, in MiB */
-    const char *trace; /* of --search: name of a trace to write, or NULL */
-    bool stacks;       /* of --exec */
+    size_t memory;     /* of search, in MiB */
+    const char *trace; /* of search: name of a trace to write, or NULL */
+    bool stacks;       /* of exec */
     bool keep_failing; /* of --fail-each */
     size_t most_runs;  /* of --fail-each */
     bool untimed;      /* of --record */
 };
 
-/* Reads the command line, as the table in option_table.c says.  Prints --help and --version and
- * leaves; where the command line is wrong, or has an option that the command does not take, prints
- * one line and leaves with EXIT_USAGE. */
+/* Reads the command line, as the tables in option_table.c say.  Prints --help and --version and
+ * exits.  If the command line is wrong, or has an option that the command does not take, prints
+ * one line and exits with EXIT_USAGE. */
 void options_read(int argc, char **argv, struct options *options);
+
+/* Considers the names of all commands. */
+struct suggestion;
+void command_suggest(struct suggestion *suggestion);
 
 /* Leaves with EXIT_USAGE where a report or a trace is to go to the file `path`, which is there and
  * is `what`. */

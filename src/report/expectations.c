@@ -111,7 +111,7 @@ static void check_entry(const char *file, const json_t *entry, const struct expe
         about += is_about(e, properties[i]);
     }
     if (matching == 0)
-        wrong(file, entry, "id", "%s: matches no property%s; see conform --list", escape(e->id),
+        wrong(file, entry, "id", "%s: matches no property%s; see conform list", escape(e->id),
               property_meant(e->id));
     if (about == 0)
         wrong(file, entry, "id",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * Pages about the properties: --list, --explain and --clauses.
+ * Pages about the properties: list, explain and clauses.
  */
 #include "base/text.h"
 #include "report/report.h"
@@ -59,7 +59,7 @@ void report_clauses(const struct property *const *properties, size_t count)
 {
     const struct group *group = NULL;
     puts("# Clauses\n\n"
-         "<!-- Made by `conform --clauses` from the blocks in conformance/; not edited by hand. "
+         "<!-- Made by `conform clauses` from the blocks in conformance/; not edited by hand. "
          "-->\n\n"
          "Each property tests the clause beside it. MUST decides whether a handler is\n"
          "conformant; SHOULD is good practice, but a crash or a hang decides in either. A\n"

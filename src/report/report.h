@@ -168,7 +168,7 @@ int report_text(FILE *file, const struct run *run, bool color);
 /* A line that begins with the name, and the words beside it in as many lines as they take. */
 void report_print_field(FILE *file, const char *name, const char *words);
 
-/* --list, --explain and --clauses. */
+/* list, explain and clauses. */
 void report_list(const struct property *const *properties, size_t count);
 void report_explain(const struct property *property);
 void report_clauses(const struct property *const *properties, size_t count);

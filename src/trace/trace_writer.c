@@ -19,7 +19,7 @@
 #include "base/interval_map.h"
 #include "trace/trace_format.h"
 
-/* A program under --exec may close descriptors by their number: ours is out of its way. */
+/* A program under exec may close descriptors by their number: ours is out of its way. */
 enum { DESCRIPTOR_FROM = 200 };
 
 struct trace_writer {

@@ -192,6 +192,7 @@ search H {0,x,1e9} ## give a number of seconds
 H --baseline=-
 H {--fail-on=new,--fail-on=any} ## --fail-on
 H H --baseline=x ## --baseline
+H --claim=alignmnet=64 ## did you mean alignment?
 H --claim={"",wait-free,alignment=3,alignment=9223372036854775808,numa=bind:3-1@4096} ## --claim
 H --claim=guard=after --claim=guard=before ## contradicts guard=after
 {-Hguard --claim=guard=before,exec -Hguard --claim=guard=before -- -c 'import numpy'} ## guard: --claim: guard=before: contradicts
@@ -199,6 +200,7 @@ H H --python=x --python=x ## --python
 H H --{tap,junit,bundle}=t ## --handler
 explain abi.loads {malloc.wibble,wibble.*} ## no such property
 explain malloc.algnment ## did you mean malloc.alignment?
+{explain,list,H --skip} realoc.* ## did you mean realloc.*?
 H --run=realloc.kepps-contents ## did you mean realloc.keeps-contents?
 exec H {"",--,--fail-each,--record=x --} ## exec: no program
 exec H --record=x --fail-each x ## --record and --fail-each exclude

@@ -154,7 +154,11 @@ static const char *read_word(const char *word, size_t length, struct claims *cla
                                (size_t *)(void *)((char *)claims + known[i].from));
         return wrong != NULL ? fmt("%.*s: %s", (int)length, word, wrong) : NULL;
     }
-    return fmt("%.*s: not a claim that this version of the suite knows", (int)length, word);
+    struct suggestion suggestion = suggestion_for(word, name);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        suggestion_consider(&suggestion, known[i].name);
+    return fmt("%.*s: not a claim that this version of the suite knows%s", (int)length, word,
+               suggestion_words(&suggestion, ""));
 }
 
 const char *claims_add(const char *words, struct claims *claims)

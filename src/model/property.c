@@ -135,8 +135,10 @@ const char *property_meant(const char *id)
     size_t count;
     const struct property *const *all = property_all(&count);
     struct suggestion suggestion = suggestion_for(id, strlen(id));
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         suggestion_consider(&suggestion, all[i]->id);
+        suggestion_consider(&suggestion, fmt("%.*s.*", (int)strcspn(all[i]->id, "."), all[i]->id));
+    }
     return suggestion_words(&suggestion, "");
 }
 

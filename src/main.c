@@ -131,6 +131,9 @@ int main(int argc, char **argv)
     case COMMAND_BENCH:
         code = bench_command(&options, argv);
         break;
+    case COMMAND_DEBUG:
+        code = debug_command(&options);
+        break;
     case COMMAND_INIT:
         code = init_run(options.operands[0]);
         break;

@@ -21,6 +21,9 @@ enum exit_code replay_command(const struct options *options, char **argv);
 enum exit_code search_command(const struct options *options, char **argv);
 enum exit_code bench_command(const struct options *options, char **argv);
 
+/* debug: becomes gdb, on the property in a process of its own. */
+_Noreturn int debug_command(const struct options *options);
+
 /* init: writes the files of examples/c-make into the folder, which is created if it is missing.
  * Each of them appears as a whole or not at all. */
 enum exit_code init_run(const char *folder);

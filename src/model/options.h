@@ -40,12 +40,13 @@ enum exit_code {
     COMMAND(REPORT)                                                                                \
     COMMAND(COMPARE)                                                                               \
     COMMAND(VERIFY)                                                                                \
-    COMMAND(INIT)
+    COMMAND(INIT)                                                                                  \
+    COMMAND(DEBUG)
 
 #define COMMAND_NUMBER(symbol) COMMAND_##symbol,
 enum command { COMMAND_LIST(COMMAND_NUMBER) };
 #undef COMMAND_NUMBER
-#define COMMANDS (COMMAND_INIT + 1)
+#define COMMANDS (COMMAND_DEBUG + 1)
 
 /* The formats of reports, a line each: what --NAME=FILE writes and report_NAME() in report/ is the
  * writer of, and which commands take it (option_table.c).  Some tell of a run, and others of what
@@ -67,6 +68,8 @@ enum report_format { REPORT_FORMATS(REPORT_FORMAT_NUMBER) REPORT_FORMAT_COUNT };
 #define PLUS_ONE(name, words, takers) +1
 enum { RUN_FORMAT_COUNT = 0 RUN_FORMATS(PLUS_ONE) }; /* the first of them */
 #undef PLUS_ONE
+
+enum { OPTIONS_SEED = 49 }; /* the default */
 
 enum color { COLOR_AUTO, COLOR_ALWAYS, COLOR_NEVER };
 

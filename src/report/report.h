@@ -159,6 +159,9 @@ bool run_has_gil(const struct run *run);
  * the next call. */
 const char *run_reproduce(const struct run *run, size_t i);
 
+/* The same in a few words, from the working directory.  Good until the next call. */
+const char *run_debug(const struct run *run, size_t i);
+
 /* What a run has found, as --json writes it.  A new reference. */
 json_t *report_value(const struct run *run);
 

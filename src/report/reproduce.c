@@ -83,13 +83,48 @@ static void print_preloaded(FILE *file, bool debugger)
 static void print_debugger(FILE *file, const struct record *record)
 {
     bool exits = record->signal == 0 && (record->verdict == CRASH || record->by_checker != 0);
-    fprintf(file, "gdb %s %s",
-            reexec_host() == NULL
-                ? "-ex 'break conform_fail'"
-                : "-ex 'set breakpoint pending on' -ex 'break conform_fail_inside'",
+    static const char pending[] = "-ex 'set breakpoint pending on' -ex 'break conform_fail_inside'";
+    bool is_unknown = record->verdict == VERDICT_NONE; /* conform debug: neither is started yet */
+    fprintf(file, "gdb %s%s%s %s", is_unknown || reexec_host() != NULL ? pending : "",
+            is_unknown ? " " : "",
+            is_unknown || reexec_host() == NULL ? "-ex 'break conform_fail'" : "",
             exits ? "-ex 'catch syscall exit_group' " : "");
     print_preloaded(file, true);
     fputs("-ex run --args ", file);
+}
+
+static void print_property(FILE *file, const struct run *run, size_t i)
+{
+    const struct property *found_by = run->outcomes[i].found_by;
+    fputs(found_by != NULL ? found_by->id : run->properties[i]->id, file);
+}
+
+/* Returns a stream to a string that replaces the one before, or NULL. */
+static FILE *open_string(char **string)
+{
+    static size_t size;
+    free(*string);
+    *string = NULL;
+    return open_memstream(string, &size);
+}
+
+const char *run_debug(const struct run *run, size_t i)
+{
+    static char *command;
+    const struct options *options = run->options;
+    FILE *file = open_string(&command);
+    if (file == NULL)
+        return "";
+    fprintf(file, "%s debug ", shell_quote(options->program));
+    print_property(file, run, i);
+    fprintf(file, " -H %s", shell_quote(run->place->argument));
+    if (options->claims != NULL)
+        fprintf(file, " --claim=%s", shell_quote(options->claims));
+    if (options->python != NULL)
+        fprintf(file, " --python=%s", shell_quote(options->python));
+    if (options->seed != OPTIONS_SEED)
+        fprintf(file, " --seed=%llu", (unsigned long long)options->seed);
+    return fclose(file) == 0 && command != NULL ? command : "";
 }
 
 const char *run_reproduce(const struct run *run, size_t i)
@@ -97,10 +132,7 @@ const char *run_reproduce(const struct run *run, size_t i)
     static char *command;
     char path[PATH_MAX];
     const struct options *options = run->options;
-    size_t size;
-    free(command);
-    command = NULL;
-    FILE *file = open_memstream(&command, &size);
+    FILE *file = open_string(&command);
     if (file == NULL)
         return "";
     if (run->place->module != NULL)
@@ -119,9 +151,9 @@ const char *run_reproduce(const struct run *run, size_t i)
         fprintf(file, " --claim=%s", shell_quote(options->claims));
     if (options->python != NULL)
         print_python(file, options->python, run->environment);
-    const struct property *found_by = run->outcomes[i].found_by;
-    fprintf(file, " --run=%s --seed=%llu %s",
-            found_by != NULL ? found_by->id : run->properties[i]->id,
-            (unsigned long long)options->seed, how != NULL ? how : "--no-fork");
+    fputs(" --run=", file);
+    print_property(file, run, i);
+    fprintf(file, " --seed=%llu %s", (unsigned long long)options->seed,
+            how != NULL ? how : "--no-fork");
     return fclose(file) == 0 && command != NULL ? command : "";
 }

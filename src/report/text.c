@@ -182,8 +182,11 @@ static void print_finding(const struct page *page, size_t i)
     if (verdict != BROK && verdict != INCOMPLETE)
         report_print_field(file, "hint", record_hint(record, property));
     report_print_field(file, "source", property->source);
-    fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "reproduce", /* to be copied: one line */
-            run_reproduce(run, i));
+    report_print_field(file, "more", fmt("conform explain %s", property->id));
+    bool is_checked = run->options->memcheck || run->options->tsan;
+    bool is_short = !is_checked && !run->options->verbose;
+    fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, is_short ? "debug" : "reproduce", /* one line */
+            is_short ? run_debug(run, i) : run_reproduce(run, i));
     print_reproducer(file, run, i);
     putc('\n', file);
 }

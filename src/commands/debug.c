@@ -33,6 +33,9 @@ _Noreturn int debug_command(const struct options *options)
         .outcomes = &outcome,
         .count = 1,
     };
-    execl("/bin/sh", "sh", "-c", run_reproduce(&run, 0), NULL);
+    static const char check[] = "command -v gdb >/dev/null || { "
+                                "echo 'conform: debug: gdb is not installed; install it' >&2; "
+                                "exit 2; }; ";
+    execl("/bin/sh", "sh", "-c", fmt("%s%s", check, run_reproduce(&run, 0)), NULL);
     die(EXIT_HARNESS_BROKE, "/bin/sh cannot be started: %s", strerror(errno));
 }

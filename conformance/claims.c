@@ -85,6 +85,7 @@ static void expect_huge(const void *p, size_t size, size_t missing, const char *
 
 PROPERTY(claim_hugepage,
     .id     = "claim.hugepage", .level = MUST, .basis = BASIS_CLAIM,
+    .title  = "blocks lie in huge pages as claimed",
     .clause = "a written block of at least the claimed size lies in huge pages, as far as whole "
               "ones fit, whichever function made it",
     .source = "nep49.h, hugepage=N; the kernel's admin-guide, transhuge",
@@ -195,6 +196,7 @@ static void expect_placed(unsigned char *p, size_t size, const struct claims *cl
 
 PROPERTY(claim_numa,
     .id     = "claim.numa", .level = MUST, .basis = BASIS_CLAIM,
+    .title  = "pages lie on the claimed nodes",
     .clause = "the pages of a block of at least the claimed size lie on the claimed memory nodes, "
               "by a policy that the kernel knows",
     .source = "nep49.h, numa=POLICY:NODES@N; set_mempolicy(2), mbind(2), move_pages(2)",
@@ -301,6 +303,7 @@ static void expect_guarded_or_refused(size_t size, enum guard guard)
 
 PROPERTY(claim_guard,
     .id     = "claim.guard", .level = MUST, .basis = BASIS_CLAIM,
+    .title  = "guard pages catch overruns as claimed",
     .clause = "the byte next to a block on the claimed side, and a freed or moved block, cannot "
               "be touched; otherwise there is no block",
     .source = "nep49.h, guard=after and guard=before",
@@ -356,6 +359,7 @@ static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, siz
 
 PROPERTY(claim_pinned,
     .id     = "claim.pinned", .level = MUST, .basis = BASIS_CLAIM,
+    .title  = "CUDA sees blocks as page-locked",
     .clause = "CUDA knows every byte of a block from the claimed size on as page-locked",
     .source = "nep49.h, pinned=N; CUDA driver API, cuPointerGetAttribute",
     .why    = "a copy from other memory waits, and does not run beside a computation",
@@ -527,6 +531,7 @@ static void expect_owner_can_crash(struct talk *talk)
 
 PROPERTY(claim_shm,
     .id     = "claim.shm", .level = MUST, .basis = BASIS_CLAIM,
+    .title  = "other processes can map a block by name",
     .clause = "another process maps a block by its name, sees the same bytes, keeps them after "
               "the owner frees it or dies, and nothing stays",
     .source = "nep49.h, shm=N; nep49_shm.h",
@@ -612,6 +617,7 @@ static void count_past_4gib(void)
 
 PROPERTY(claim_statistics,
     .id     = "claim.statistics", .level = MUST, .basis = BASIS_CLAIM,
+    .title  = "statistics count every call",
     .clause = "nep49_get_statistics counts what was made, resized and freed, by every function "
               "and thread, as requested, and nothing refused",
     .source = "nep49.h, nep49_statistics",

@@ -16,6 +16,7 @@ GROUP(context, 11, "One handler for each thread and task, by NumPy's context var
 
 PYTHON_PROPERTY(context, thread_isolated,
     .id     = "context.thread-isolated", .level = MUST, .basis = BASIS_NEP,
+    .title  = "a handler is active in its thread only",
     .clause = "a handler is active only in the thread that chose it; a new thread begins as this "
               "Python says: NumPy's own, or its starter's",
     .source = LIFETIME "; alloc.c PyDataMem_SetHandler, 1.22 to 2.5; Python's page on "
@@ -26,6 +27,7 @@ PYTHON_PROPERTY(context, thread_isolated,
 
 PYTHON_PROPERTY(context, task_isolated,
     .id     = "context.task-isolated", .level = MUST, .basis = BASIS_NEP,
+    .title  = "asyncio tasks keep their own handler",
     .clause = "an asyncio task begins with its creator's handler and keeps its choice to itself",
     .source = LIFETIME "; PEP 567, asyncio",
     .why    = "tasks take turns in one thread: a choice that leaks meets whichever runs next",
@@ -34,6 +36,7 @@ PYTHON_PROPERTY(context, task_isolated,
 
 PYTHON_PROPERTY(context, copy,
     .id     = "context.copy", .level = MUST, .basis = BASIS_NEP,
+    .title  = "copy_context() keeps the handler",
     .clause = "copy_context() takes the active handler along; a choice in the copy stays there",
     .source = LIFETIME "; PEP 567, contextvars.copy_context",
     .why    = "frameworks run callbacks in copied contexts",
@@ -42,6 +45,7 @@ PYTHON_PROPERTY(context, copy,
 
 PYTHON_PROPERTY(context, empty,
     .id     = "context.empty", .level = MUST, .basis = BASIS_NEP,
+    .title  = "an empty Context has NumPy's handler",
     .clause = "in an empty Context NumPy's own handler is active, whatever is outside",
     .source = LIFETIME "; alloc.c and multiarraymodule.c, current_handler with its default, 1.22 "
               "to 2.5",
@@ -51,6 +55,7 @@ PYTHON_PROPERTY(context, empty,
 
 PYTHON_PROPERTY(context, executor,
     .id     = "context.executor", .level = MUST, .basis = BASIS_NEP,
+    .title  = "executor workers keep their handler",
     .clause = "an executor's worker begins as any thread, keeps a job's choice for later jobs, "
               "and a job that brings its context has its handler",
     .source = LIFETIME "; Python's concurrent.futures and contextvars",
@@ -60,6 +65,7 @@ PYTHON_PROPERTY(context, executor,
 
 PYTHON_PROPERTY(context, interleaved,
     .id     = "context.interleaved", .level = MUST, .basis = BASIS_NEP,
+    .title  = "mixed tasks and threads stay separate",
     .clause = "tasks and threads that change handlers at random never disturb each other; each "
               "array is freed by the handler that made it",
     .source = LIFETIME "; High level design",

@@ -76,6 +76,7 @@ static void keep_state(unsigned parts, void (*use)(void))
 
 PROPERTY(env_quiet,
     .id     = "env.quiet", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
+    .title  = "no output on stdout or stderr",
     .clause = "ordinary use, NumPy's wrong sizes included, prints nothing on stdout or stderr",
     .source = "good practice",
     .why    = "an extra line of output breaks programs that read it, test suites above all",
@@ -90,6 +91,7 @@ PROPERTY(env_quiet,
 
 PROPERTY(env_descriptors,
     .id     = "env.descriptors", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "the program's descriptors stay open",
     .clause = "no descriptor that was open is closed, exchanged, read or written",
     .source = "good practice",
     .why    = "a stray close(0) takes a file from the program; the next open gets its number",
@@ -101,6 +103,7 @@ PROPERTY(env_descriptors,
 
 PROPERTY(env_signals,
     .id     = "env.signals", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "signal handling stays the same",
     .clause = "signal dispositions, signal mask and alternate stack are the same after each call",
     .source = "good practice",
     .why    = "Python has SIGINT, faulthandler SIGSEGV: a change fails far away",
@@ -137,6 +140,7 @@ static void live_unusually(void)
 
 PROPERTY(env_settings,
     .id     = "env.settings", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
+    .title  = "process settings stay the same",
     .clause = "no call changes settings of the process or thread, such as locale, umask, limits, "
               "scheduling, locked memory, descriptor flags or the environment",
     .source = "good practice",
@@ -156,6 +160,7 @@ PROPERTY(env_settings,
 
 PROPERTY(env_random_numbers,
     .id     = "env.random-numbers", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "libc's random sequences stay the same",
     .clause = "no call draws from libc's sequences of random numbers or seeds them",
     .source = "C17 7.22.2.1 paragraph 2, of libc's own functions: as if none called rand",
     .why    = "a program that seeds rand or drand48 no longer computes the same again",
@@ -191,6 +196,7 @@ static void keep_float_flags(int rounding, bool raised)
 
 PROPERTY(env_float_state,
     .id     = "env.float-state", .level = MUST, .basis = BASIS_CALLER, .rule = HEAP_FLOAT_STATE,
+    .title  = "the floating-point state stays the same",
     .clause = "rounding mode, traps, denormals, exception flags (except inexact) and empty x87 "
               "registers are the same after each call",
     .source = "NumPy 1.22 to 2.5: umath, npy_get_floatstatus; C17 7.6: a function changes no mode",
@@ -216,6 +222,7 @@ PROPERTY(env_float_state,
 PROPERTY(env_direction_flag,
     .id     = "env.direction-flag", .level = MUST, .basis = BASIS_CALLER,
     .answers_for = ABOUT(DIRECTION_FLAG_SET),
+    .title  = "the direction flag is clear (x86)",
     .clause = "the direction flag of an x86 is clear after each call",
     .source = "System V ABI for AMD64, 3.2.1: clear on entry to a function and upon return",
     .why    = "the next memcpy or memset runs downward and overwrites what is before its block",
@@ -261,6 +268,7 @@ static void use_each_size(void)
 PROPERTY(env_no_exception_set,
     .id     = "env.no-exception-set", .level = MUST, .basis = BASIS_CALLER,
     .answers_for = ABOUT(EXCEPTION_SET),
+    .title  = "no call sets a Python exception",
     .clause = "no call sets a Python exception: refused or not, with or without the GIL, with a "
               "signal pending, with warnings as errors",
     .source = "NumPy 1.22 to 2.5: ctors.c, shape.c, item_selection.c raise MemoryError on NULL",
@@ -278,6 +286,7 @@ PROPERTY(env_no_exception_set,
 
 PROPERTY(env_runs_no_signal_handler,
     .id     = "env.runs-no-signal-handler", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "no call runs Python signal handlers",
     .clause = "no call runs the Python handler of a pending signal",
     .source = "CPython, signal: handlers run between bytecode instructions, not inside C functions",
     .why    = "Ctrl-C and timeouts are exceptions, which a call that clears them loses",
@@ -320,6 +329,7 @@ static void take_descriptors_over(void *data)
 PROPERTY(env_forgets_descriptors,
     .id     = "env.forgets-descriptors", .level = SHOULD, .basis = BASIS_QOI,
     .fixture = FIXTURE_UNLOADED,
+    .title  = "no write to a reused descriptor number",
     .clause = "nothing is written to a descriptor of the handler's that the program closed and "
               "opened again as another file",
     .source = "good practice; os.closerange and daemons of PEP 3143 close whatever is open",
@@ -370,6 +380,7 @@ static const struct asked_variable *asked_again(void)
 
 PROPERTY(env_reads_variables_once,
     .id     = "env.reads-variables-once", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "variables are read once, at load",
     .clause = "no call asks getenv or secure_getenv for a variable again",
     .source = "POSIX.1-2024, getenv(): not thread-safe; NumPy 1.22 to 2.5 calls without the GIL",
     .why    = "getenv in one thread can crash while another is in setenv, and it costs time",
@@ -424,6 +435,7 @@ static void resize_and_free_blocks(struct blocks *blocks)
 
 PROPERTY(env_variables_change,
     .id     = "env.variables-change", .level = MUST, .basis = BASIS_C, .ends_process = true,
+    .title  = "changed variables affect no live block",
     .clause = "blocks keep their contents, and realloc and free take them, when a variable that "
               "the handler reads changes",
     .source = "C17 7.22.3.3, 7.22.3.5; NEP 49: the handler that made a block frees it",
@@ -454,6 +466,7 @@ PROPERTY(env_variables_change,
 PROPERTY(env_never_exits,
     .id     = "env.never-exits", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_IN_USE, RANK_AT_LENGTH, 2}, .ends_process = true, .quick = true,
+    .title  = "no call ends the process",
     .clause = "every call returns, whatever the size: none ends the process or thread, or throws",
     .source = "C17 7.22.3: a null pointer; NumPy 1.22 to 2.5 calls from C, so no C++ exception",
     .why    = "MemoryError can be caught, and work be saved; an exit cannot",

@@ -89,6 +89,7 @@ static void check_without_break(void)
 PROPERTY(exhaustion_nth_request,
     .id     = "exhaustion.nth-request", .level = MUST, .basis = BASIS_C,
     .answers_for = ABOUT(REFUSED_MEMORY), .scenarios = true, .slow_ms = 69, .ends_process = true,
+    .title  = "each refused request is handled",
     .clause = "if any request to libc or the kernel is refused, once or from then on, calls "
               "return NULL or a good block; live blocks stay",
     .source = "C17 7.22.3.2, 7.22.3.4, 7.22.3.5: a null pointer, and the old object unchanged",
@@ -148,6 +149,7 @@ static struct held hold_after(size_t nth)
 
 PROPERTY(exhaustion_no_leak,
     .id     = "exhaustion.no-leak", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
+    .title  = "failed calls leak nothing",
     .clause = "a call that fails leaves nothing behind of what it took from libc or the kernel",
     .source = "good practice",
     .why    = "a program that survives one MemoryError meets the next one sooner",
@@ -202,6 +204,7 @@ static void make_and_free(void *unused)
 PROPERTY(exhaustion_balance,
     .id     = "exhaustion.balance", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .scenarios = true, .answers_for = ABOUT(LIBC_MEMORY_GROWS),
+    .title  = "memory kept after free is bounded",
     .clause = "after all blocks are freed, the handler keeps at most a bounded part of memory",
     .source = "good practice",
     .why    = "a table or a cache that only grows ends a program that runs for days",

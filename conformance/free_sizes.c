@@ -103,6 +103,7 @@ static void attribute_where_one_size_is_lost(void)
 
 PROPERTY(free_reclaims_other_sizes,
     .id     = "free.reclaims-other-sizes", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "freed memory serves other sizes",
     .clause = "freed memory is given back or serves other sizes: with one block live and no size "
               "repeated, growth stops below a gibibyte",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",

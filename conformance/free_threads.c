@@ -102,6 +102,7 @@ static void free_every_other_here(void *unused)
 PROPERTY(free_in_another_thread,
     .id     = "free.in-another-thread", .level = MUST, .basis = BASIS_CALLER,
     .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 29}, .slow_ms = 43, .threads = true, .quick = true,
+    .title  = "blocks can be freed by another thread",
     .clause = "a block can be freed in another thread than the one that made it, even after that "
               "one ended, and is not lost",
     .source = "NEP 49, High level design; NumPy 1.22 to 2.5: array_dealloc in any thread",

@@ -118,6 +118,7 @@ static void use_all_sizes(bool garbage)
 
 PROPERTY(numpy_freed_inside_a_call,
     .id     = "numpy.freed-inside-a-call", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "free during another call is safe",
     .clause = "arrays that the garbage collector frees inside a call, same thread, do no harm",
     .source = "NumPy 1.22 to 2.5: array_dealloc; CPython collects where it makes objects",
     .why    = "a handler that calls Python under its lock deadlocks when that frees an array",

@@ -117,6 +117,7 @@ static void let_go(struct blocks *blocks, size_t place, bool shrinks)
 
 PROPERTY(malloc_live_past_4gib,
     .id     = "malloc.live-past-4gib", .level = MUST, .basis = BASIS_C,
+    .title  = "more than 4 GiB can be live",
     .clause = "more than 4 GiB of live blocks do not overlap, and realloc and free confuse none",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
     .why    = "five arrays of a gigabyte are nothing unusual",
@@ -310,6 +311,7 @@ static void make_and_free_huge(void *granted)
 
 PROPERTY(free_reclaims_huge,
     .id     = "free.reclaims-huge", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "address space of huge blocks is freed",
     .clause = "the address space of a freed block of more than 2 GiB is given back or used again",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",
     .why    = "a program that frees such an array each minute loses a terabyte of addresses a day",
@@ -353,6 +355,7 @@ static void without_shrinking(void *unused)
 
 PROPERTY(realloc_shrunk_part_available,
     .id     = "realloc.shrunk-part-available", .level = MUST, .basis = BASIS_C,
+    .title  = "memory cut off by realloc is reusable",
     .clause = "what a block lost when it shrank is available again: after many were shrunk and "
               "freed, the next is not refused",
     .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object; 7.22.3.3",

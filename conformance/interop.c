@@ -15,6 +15,7 @@ GROUP(interop, 13, "Memory that leaves NumPy: who holds a block, and when it com
 
 PYTHON_PROPERTY(interop, buffer,
     .id     = "interop.buffer", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "blocks lent by the buffer protocol stay",
     .clause = "a block lent by the buffer protocol is unchanged until the last consumer ends, "
               "then freed once, by its handler",
     .source = "PEP 3118; buffer.c array_getbuffer, 1.22 to 2.5",
@@ -24,6 +25,7 @@ PYTHON_PROPERTY(interop, buffer,
 
 PYTHON_PROPERTY(interop, dlpack,
     .id     = "interop.dlpack", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "blocks lent by DLPack stay",
     .clause = "a block lent by DLPack is unchanged until the last consumer ends, then freed once, "
               "by its handler, even with an unused capsule",
     .source = "the DLPack protocol of the array API standard; dlpack.c, 1.22 to 2.5",
@@ -33,6 +35,7 @@ PYTHON_PROPERTY(interop, dlpack,
 
 PYTHON_PROPERTY(interop, array_interface,
     .id     = "interop.array-interface", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "blocks lent by __array_interface__ stay",
     .clause = "a block lent by __array_interface__ or __array_struct__ is unchanged until its "
               "last consumer ends, then freed once; a copy uses the active handler",
     .source = "ctors.c PyArray_FromInterface and PyArray_FromStructInterface, 1.22 to 2.5",
@@ -42,6 +45,7 @@ PYTHON_PROPERTY(interop, array_interface,
 
 PYTHON_PROPERTY(interop, by_ctypes,
     .id     = "interop.ctypes", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "blocks lent to ctypes stay",
     .clause = "a block that ctypes points to is unchanged until the last object that keeps it "
               "ends, then freed once, by its handler",
     .source = "NumPy's page on ndarray.ctypes; _internal.py _ctypes.data_as, 1.22 to 2.5",
@@ -51,6 +55,7 @@ PYTHON_PROPERTY(interop, by_ctypes,
 
 PYTHON_PROPERTY(interop, torch,
     .id     = "interop.torch", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "tensors and arrays share a block",
     .clause = "a tensor of torch shares an array's block, unchanged until the last of both ends; "
               "then its handler frees it once",
     .source = "PyTorch: torch.from_numpy, Tensor.numpy, torch.from_dlpack",
@@ -60,6 +65,7 @@ PYTHON_PROPERTY(interop, torch,
 
 PYTHON_PROPERTY(interop, by_pickle,
     .id     = "interop.pickle", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "unpickled arrays are independent",
     .clause = "an array from a pickle uses the active handler and is independent of the original; "
               "an out-of-band pickle keeps the original's block",
     .source = "PEP 574; methods.c array_reduce_ex and array_setstate, 1.22 to 2.5",
@@ -69,6 +75,7 @@ PYTHON_PROPERTY(interop, by_pickle,
 
 PYTHON_PROPERTY(interop, by_copy,
     .id     = "interop.copy", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "copies are independent",
     .clause = "a copy of an array uses the active handler; the original keeps its own, and each "
               "outlives the other unchanged",
     .source = "NEP 49, High level design; methods.c array_copy and array_deepcopy, 1.22 to 2.5",
@@ -80,6 +87,7 @@ PYTHON_PROPERTY(interop, by_copy,
 PYTHON_PROPERTY(interop, processes,
     .id     = "interop.multiprocessing", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 119,
     .programs = true,
+    .title  = "multiprocessing works",
     .clause = "multiprocessing works: forked children use and free inherited arrays without "
               "effect on the parent, spawned ones start, both send arrays",
     .source = "Python's page on multiprocessing, Contexts and start methods",

@@ -206,6 +206,7 @@ static void watch_memory(const struct run *run, size_t resident)
 PROPERTY(realloc_long_run,
     .id     = "realloc.long-run", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 21}, .slow_ms = 185, .fixture = FIXTURE_BARE,
+    .title  = "a million calls keep all blocks intact",
     .clause = "after a million calls and with up to 300,000 live blocks, every block is aligned "
               "and keeps its contents",
     .source = "C17 7.22.3 paragraph 1, 7.22.3.5 paragraph 2, 6.2.4 paragraph 2",

@@ -10,6 +10,7 @@
 PROPERTY(malloc_too_large,
     .id     = "malloc.too-large", .level = MUST, .basis = BASIS_C, .rule = HEAP_TOO_LARGE,
     .answers_for = ABOUT(MALLOC_TOO_LARGE), .scenarios = true, .quick = true,
+    .title  = "NULL for sizes above PTRDIFF_MAX",
     .clause = "malloc returns NULL and changes nothing for a size above PTRDIFF_MAX, even right "
               "after a small block was freed",
     .source = "C17 7.22.3.4 paragraph 3; 6.5.6 paragraph 9, as PTRDIFF_MAX bounds an object",
@@ -48,6 +49,7 @@ static void free_untouched(struct blocks *blocks)
 
 PROPERTY(malloc_past_4gib,
     .id     = "malloc.past-4gib", .level = MUST, .basis = BASIS_C, .ends_process = true,
+    .title  = "sizes are not cut to 32 bits",
     .clause = "a size from 2 GiB on is not cut to 32 bits: malloc returns NULL or a block with a "
               "writable last byte",
     .source = "C17 7.22.3.4; NEP 49: the size is a size_t",
@@ -95,6 +97,7 @@ PROPERTY(malloc_past_4gib,
 
 PROPERTY(malloc_failure_is_null,
     .id     = "malloc.failure-is-null", .level = MUST, .basis = BASIS_C, .scenarios = true, .quick = true,
+    .title  = "NULL if there is no memory",
     .clause = "without address space malloc returns NULL, nothing else, and does not end the "
               "process; live blocks stay good",
     .source = "C17 7.22.3.4 paragraph 3",
@@ -160,6 +163,7 @@ static void expect_refusals_cost_nothing(void)
 PROPERTY(malloc_recovers,
     .id     = "malloc.recovers", .level = MUST, .basis = BASIS_C,
     .scenarios = true, .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 23},
+    .title  = "calls work again after a failed call",
     .clause = "after a failed call, once blocks are freed, all functions work on every thread; "
               "with a quarantine, given 256 MiB more",
     .source = "C17 7.22.3: a call that fails has no other effect; 7.1.4 paragraph 5, on threads",
@@ -191,6 +195,7 @@ PROPERTY(malloc_lasts,
     .answers_for = ABOUT(LITTLE_MALLOC) | ABOUT(LITTLE_CALLOC) | ABOUT(LITTLE_REALLOC) |
                    ABOUT(MALLOC_ONE),
     .scenarios = true, .slow_ms = 63,
+    .title  = "65,536 blocks in a row succeed",
     .clause = "65,536 blocks can be made and freed in turn without a refusal, also blocks of 1 byte",
     .source = "C17 7.22.3.3 paragraph 2: free makes the space available for further allocation",
     .why    = "a program that runs for hours makes and drops that many temporaries",

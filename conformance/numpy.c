@@ -15,6 +15,7 @@ GROUP(numpy, 10, "Real arrays on the handler, through NumPy.",
 
 PYTHON_PROPERTY(numpy, installs,
     .id     = "numpy.installs", .level = MUST, .basis = BASIS_NEP,
+    .title  = "SetHandler installs and restores",
     .clause = "SetHandler installs the handler and returns the previous one, NULL restores "
               "NumPy's own, and nothing else changes it",
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler",
@@ -24,6 +25,7 @@ PYTHON_PROPERTY(numpy, installs,
 
 PYTHON_PROPERTY(numpy, name,
     .id     = "numpy.name", .level = MUST, .basis = BASIS_NEP,
+    .title  = "get_handler_name returns the name",
     .clause = "get_handler_name gives the handler's name, at any time, for the active handler, an "
               "array and a view's base; for a view None",
     .source = "NEP 49, High level design; alloc.c get_handler_name, 1.22 to 2.5",
@@ -33,6 +35,7 @@ PYTHON_PROPERTY(numpy, name,
 
 PYTHON_PROPERTY(numpy, version,
     .id     = "numpy.version", .level = MUST, .basis = BASIS_NEP,
+    .title  = "get_handler_version returns 1",
     .clause = "get_handler_version gives 1, at any time, for the active handler, an array and a "
               "view's base; for a view None",
     .source = "NEP 49, High level design; alloc.c get_handler_version, 1.22 to 2.5",
@@ -42,6 +45,7 @@ PYTHON_PROPERTY(numpy, version,
 
 PYTHON_PROPERTY(numpy, array_keeps_its_handler,
     .id     = "numpy.array-keeps-its-handler", .level = MUST, .basis = BASIS_NEP,
+    .title  = "arrays keep their own handler",
     .clause = "an array is resized and freed by the handler that made it, and keeps its contents, "
               "whatever is active by then",
     .source = "NEP 49, High level design; PyArray_Resize, array_dealloc, 1.22 to 2.5",
@@ -51,6 +55,7 @@ PYTHON_PROPERTY(numpy, array_keeps_its_handler,
 
 PYTHON_PROPERTY(numpy, dtypes,
     .id     = "numpy.dtypes", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "arrays of every dtype work",
     .clause = "arrays of every dtype are aligned and hold what is written; object arrays begin as "
               "NULL and survive garbage collection",
     .source = "ctors.c PyArray_NewFromDescr_int: NPY_ARRAY_ALIGNED, NPY_NEEDS_INIT, 1.22 to 2.5",
@@ -60,6 +65,7 @@ PYTHON_PROPERTY(numpy, dtypes,
 
 PYTHON_PROPERTY(numpy, tracing,
     .id     = "numpy.tracemalloc", .level = MUST, .basis = BASIS_NEP,
+    .title  = "tracemalloc shows requested sizes",
     .clause = "in NumPy's domain tracemalloc shows each block's requested size until the free",
     .source = "NumPy's page on tracemalloc; alloc.c, NPY_TRACE_DOMAIN, 1.22 to 2.5",
     .why    = "it is how users look for the memory that their arrays hold",
@@ -135,6 +141,7 @@ static void run_program(void *unused)
 PROPERTY(numpy_finalises,
     .id     = "numpy.finalises", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 245,
     .ends_process = true, .fixture = FIXTURE_FRESH,
+    .title  = "programs with live arrays end well",
     .clause = "a program with live arrays ends well: arrays are freed or unchanged, and exit() "
               "keeps the program's status",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4 exit",

@@ -118,6 +118,7 @@ static void keep_beside_others(void *data)
 
 PROPERTY(numpy_without_gil,
     .id     = "numpy.without-gil", .level = MUST, .basis = BASIS_CALLER,
+    .title  = "threads work without a GIL",
     .clause = "where Python has no GIL, several threads can make, resize and free arrays at once",
     .source = "PEP 703; alloc.c PyDataMem_UserNEW and its kin, which take no lock, 2.1 to 2.5",
     .why    = "without a GIL PyGILState_Check is true and PyGILState_Ensure excludes no thread",

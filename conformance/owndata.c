@@ -37,6 +37,7 @@ static void set_variable(const char *value)
 PROPERTY(owndata_warns,
     .id     = "owndata.warns", .level = MUST, .basis = BASIS_NEP, .slow_ms = 165,
     .fixture = FIXTURE_FRESH,
+    .title  = "NumPy warns if it is asked to",
     .clause = "NumPy warns when an array without a handler ends that owns memory, if "
               "NUMPY_WARN_IF_NO_MEM_POLICY=1 or its switch is on",
     .source = WARNS,
@@ -55,6 +56,7 @@ PROPERTY(owndata_warns,
  * but for those that look for such arrays. */
 PYTHON_PROPERTY(owndata, expect_warnings,
     .id     = "owndata.silent-unless-asked", .level = MUST, .basis = BASIS_NEP,
+    .title  = "NumPy does not warn by default",
     .clause = "without NUMPY_WARN_IF_NO_MEM_POLICY or its switch NumPy does not warn when an "
               "array without a handler ends",
     .source = WARNS,

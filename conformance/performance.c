@@ -104,6 +104,7 @@ static void expect_advice(const void *p, const char *call)
 
 PROPERTY(performance_large_blocks_advised,
     .id     = "performance.large-blocks-advised", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "huge pages from 4 MiB on",
     .clause = "from 4 MiB on, malloc and calloc advise the kernel to use huge pages, as NumPy's "
               "default handler does",
     .source = "good practice; madvise(2), MADV_HUGEPAGE; NumPy: alloc.c indicate_hugepages",
@@ -252,6 +253,7 @@ static void look_at_way(void *data)
 
 PROPERTY(performance_calls_stay_fast,
     .id     = "performance.calls-stay-fast", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 46,
+    .title  = "calls stay fast over time",
     .clause = "the cost of calls stops rising with the blocks made so far, if no more are live",
     .source = "good practice",
     .why    = "with tombstones, a call took 12 microseconds after 10000 others, 60 after 30000",

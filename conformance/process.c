@@ -214,6 +214,7 @@ static void expect_exit_of_child(bool fills)
 
 PROPERTY(process_fork_child,
     .id     = "process.fork-child", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 147,
+    .title  = "a forked child can use blocks",
     .clause = "a forked child, and its child, can use, resize, free and make blocks; its writes "
               "stay its own, and exit() ends it",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, with one thread",
@@ -377,6 +378,7 @@ static void turns_of_parent(struct fork_in_turns *f)
 
 PROPERTY(process_fork_both_sides,
     .id     = "process.fork-both-sides", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "parent and child do not interfere",
     .clause = "after a fork parent and child use blocks at once, and change none of the other's",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
     .why    = "a worker's results would appear in the arrays of its server",
@@ -479,6 +481,7 @@ static void work(void *data)
 PROPERTY(process_fork_while_busy,
     .id     = "process.fork-while-busy", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 66,
     .fixture = FIXTURE_BARE,
+    .title  = "fork while a thread is in the handler",
     .clause = "a fork while another thread is inside the handler leaves it usable in the child",
     .source = "POSIX.1-2024, pthread_atfork(): its purpose; glibc's own malloc works in the child",
     .why    = "the child's first array would wait for a lock whose owner does not exist there",

@@ -16,6 +16,7 @@
 PROPERTY(process_late_free,
     .id     = "process.late-free", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 46,
     .ends_process = true,
+    .title  = "calls work during interpreter shutdown",
     .clause = "blocks can be freed, resized and made while the interpreter shuts down",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; array_dealloc, 1.22 to 2.5",
     .why    = "arrays in modules and cycles are freed after atexit ran: a crash fails the program",
@@ -110,6 +111,7 @@ static void load_use_and_free_all(void *unused)
 PROPERTY(process_use_at_exit,
     .id     = "process.use-at-exit", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
     .fixture = FIXTURE_UNLOADED,
+    .title  = "calls work in atexit() functions",
     .clause = "a function of an earlier atexit() can still use, resize, make and free blocks",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4: reverse order",
     .why    = "Py_FinalizeEx in atexit, and destructors of static C++ objects, free arrays there",
@@ -155,6 +157,7 @@ static void expect_quiet_end(void)
 
 PROPERTY(process_ends_quietly,
     .id     = "process.ends-quietly", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "no output at the end",
     .clause = "a program that freed all blocks ends without output of the handler",
     .source = "good practice",
     .why    = "an extra line at the end of each program, and of each child, breaks who reads it",

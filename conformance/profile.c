@@ -54,7 +54,7 @@ static void judge(const struct profile *profile, const struct replay_result *res
         return;
     case REPLAY_VIOLATED:
         attribute_to(property->id, &call);
-        fail(fmt("%s (%s)", property->clause, property->id),
+        fail(fmt("%s to hold: %s", property->id, property->title),
              "in call %zu of NumPy %s's, %s: %s%s%s; reproduce: %s", (size_t)violation->call,
              profile->version, violation->part[0] != '\0' ? violation->part : "import",
              violation->text, violation->history[0] != '\0' ? "; " : "", violation->history,
@@ -107,6 +107,7 @@ static void replay(const char *version)
 
 PROPERTY(profile_numpy_1_22, SHARED("1.22"),
     .id     = "profile.numpy-1.22", .ends_process = true,
+    .title  = "calls recorded from NumPy 1.22",
     .source = "profiles/numpy-1.22.trace; ctors.c PyArray_NewFromDescr_int, PyArray_FromIter",
     .why    = WHY "; 1.22 is the first with handlers: an array without elements has a block of "
               "its other dimensions, and frees it as 1 byte",
@@ -117,6 +118,7 @@ PROPERTY(profile_numpy_1_22, SHARED("1.22"),
 
 PROPERTY(profile_numpy_1_24, SHARED("1.24"),
     .id     = "profile.numpy-1.24", .ends_process = true,
+    .title  = "calls recorded from NumPy 1.24",
     .source = "profiles/numpy-1.24.trace; item_selection.c _new_sortlike, ctors.c PyArray_FromIter",
     .why    = WHY "; 1.24 frees NULL with a size in every contiguous sort",
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40), in NumPy 1.24's sort: shuffled(5).sort()")
@@ -126,6 +128,7 @@ PROPERTY(profile_numpy_1_24, SHARED("1.24"),
 
 PROPERTY(profile_numpy_1_26, SHARED("1.26"),
     .id     = "profile.numpy-1.26", .ends_process = true,
+    .title  = "calls recorded from NumPy 1.26",
     .source = "profiles/numpy-1.26.trace; arraytypes.c.src VOID_compare, ctors.c PyArray_FromIter",
     .why    = WHY "; 1.26 asks for 0 bytes where records with empty fields are compared",
     .looks  = "CRASH: SIGSEGV, inside malloc(0), in NumPy 1.26's records: np.zeros(3, ...).sort()")
@@ -135,6 +138,7 @@ PROPERTY(profile_numpy_1_26, SHARED("1.26"),
 
 PROPERTY(profile_numpy_2_0, SHARED("2.0"),
     .id     = "profile.numpy-2.0",
+    .title  = "calls recorded from NumPy 2.0",
     .source = "profiles/numpy-2.0.trace; NumPy 2.0: ctors.c, shape.c, stringdtype/",
     .why    = WHY "; 2.0 has arrays of StringDType, whose blocks are resized and pickled too",
     .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block; seen in call 1391")
@@ -144,6 +148,7 @@ PROPERTY(profile_numpy_2_0, SHARED("2.0"),
 
 PROPERTY(profile_numpy_2_2, SHARED("2.2"),
     .id     = "profile.numpy-2.2", .ends_process = true,
+    .title  = "calls recorded from NumPy 2.2",
     .source = "profiles/numpy-2.2.trace; NumPy 2.2: ctors.c, shape.c PyArray_Resize",
     .why    = WHY "; 2.2 makes more small temporaries than those before, and still frees what "
               "resize(0) left with the size 1",
@@ -154,6 +159,7 @@ PROPERTY(profile_numpy_2_2, SHARED("2.2"),
 
 PROPERTY(profile_numpy_2_5, SHARED("2.5"),
     .id     = "profile.numpy-2.5",
+    .title  = "calls recorded from NumPy 2.5",
     .source = "profiles/numpy-2.5.trace; NumPy 2.5: shape.c PyArray_Resize_int, ctors.c",
     .why    = WHY "; 2.5 cuts a block to 1 byte where an array becomes empty, and grows it again",
     .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block; seen in call 617")

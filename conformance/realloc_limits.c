@@ -65,6 +65,7 @@ PROPERTY(realloc_failure_keeps_block,
     .id     = "realloc.failure-keeps-block", .level = MUST, .basis = BASIS_C,
     .rule = HEAP_FAILURE_KEEPS_BLOCK, .rank = {RANK_RESIZED, RANK_RESIZED, 27},
     .answers_for = ABOUT(REALLOC_TOO_LARGE), .scenarios = true, .quick = true,
+    .title  = "a failed realloc keeps the old block",
     .clause = "a refused realloc returns NULL, and the old block keeps its bytes and size and can "
               "be resized and freed",
     .source = "C17 7.22.3.5 paragraphs 3 and 4; NumPy 1.22 to 2.5: alloc.c PyDataMem_UserRENEW",
@@ -119,6 +120,7 @@ static void shrink_from(size_t size)
 
 PROPERTY(realloc_past_2gib,
     .id     = "realloc.past-2gib", .level = MUST, .basis = BASIS_C, .ends_process = true,
+    .title  = "sizes above 2 GiB are not truncated",
     .clause = "realloc to or from more than 2 GiB returns NULL, or a block with all its bytes",
     .source = "C17 7.22.3.5; NEP 49: new_size is a size_t",
     .why    = "an array of a few gigabytes is nothing unusual, and resize reaches every size",

@@ -100,6 +100,7 @@ static void expect_large_to_come_back(const struct shrinking *s)
 
 PROPERTY(realloc_releases_old,
     .id     = "realloc.releases-old", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
+    .title  = "a moved block's old place is freed",
     .clause = "realloc gives the old place back where it moves a block",
     .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object",
     .why    = "fromiter over a million items moves its block thirty times, and would leak each",
@@ -175,6 +176,7 @@ static void skip_where_little_is_much(struct kept **last)
 
 PROPERTY(realloc_shrunk_gives_back,
     .id     = "realloc.shrunk-gives-back", .level = SHOULD, .basis = BASIS_QOI,
+    .title  = "a shrunk block releases memory",
     .clause = "a live block that has shrunk to little keeps little of its memory",
     .source = "good practice; C17 7.22.3.5 paragraph 2",
     .why    = "fromfile, fromstring and loadtxt shrink a block to what was read, and keep it",

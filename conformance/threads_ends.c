@@ -91,6 +91,7 @@ static void use_with_little_stack(void *unused)
 
 PROPERTY(threads_small_stack,
     .id     = "threads.small-stack", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_BARE,
+    .title  = "64 KiB of stack are enough",
     .clause = "the four functions need at most 64 KiB of stack, whatever the size of the block",
     .source = "threading.stack_size allows 32 KiB; musl gives a thread 128 KiB",
     .why    = "what needs more ends programs whose threads have small stacks",
@@ -166,6 +167,7 @@ static void use_beside_new_thread(void *unused)
 PROPERTY(threads_leave_no_memory,
     .id     = "threads.leave-no-memory", .level = SHOULD, .basis = BASIS_QOI,
     .fixture = FIXTURE_BARE,
+    .title  = "ended threads leave no memory behind",
     .clause = "what the handler keeps for a thread is given back or reused after its end",
     .source = "good practice",
     .why    = "a server that starts a thread per request loses 16 KiB of cache for each",

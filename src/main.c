@@ -98,7 +98,7 @@ int main(int argc, char **argv)
     switch (options.command) {
     case COMMAND_LIST:
         properties = options_properties(&options, &count);
-        report_list(properties, count);
+        report_list(properties, count, options.verbose);
         break;
     case COMMAND_CLAUSES:
         properties = options_properties(&options, &count);

@@ -6,14 +6,45 @@ import re
 
 import suite
 
-FIELDS = ("clause", "level", "source", "about", "why", "hint", "looks", "code")
+HEADINGS = ("REQUIREMENT", "WHY", "HINT", "A FAILURE LOOKS LIKE", "SOURCE")
+WIDTH = 80
 
 
-def unexplained(identity):
-    """What explain leaves out of a property."""
+def unexplained(identity, title):
+    """What explain leaves out of a property, and its lines that are too long.  Code and a path
+    are not wrapped."""
     result = suite.conform("explain", identity)
-    missing = [f for f in FIELDS if not re.search(r"^ +%s +\S" % f, result.stdout, re.M)]
-    return (identity, missing, result.code) if missing or result.code != 0 else None
+    wrong = [h for h in HEADINGS if not re.search(r"^%s\n  \S" % h, result.stdout, re.M)]
+    if not re.match(r"%s  (MUST|SHOULD)  %s\n" % (re.escape(identity), re.escape(title)),
+                    result.stdout):
+        wrong.append("first line")
+    if not re.search(r"^TEST  \S+\.c:\d+\nRUN   conform .* %s\n\Z" % re.escape(identity),
+                     result.stdout, re.M):
+        wrong.append("last lines")
+    wrong += [line for line in result.stdout.splitlines()
+              if len(line) > WIDTH and not line.startswith("TEST ")]
+    return (identity, wrong, result.code) if wrong or result.code != 0 else None
+
+
+def check_list(tap, listed):
+    """Groups of one line for each property.  Returns the title of each id."""
+    lines = listed.stdout.splitlines()
+    titles = {}
+    wrong = [line for line in lines if len(line) > WIDTH]
+    for heading, group in re.findall(r"^(\S.*)\n((?: .*\n)+)", listed.stdout, re.M):
+        rows = re.findall(r"^  (\S+) +(?:MUST|SHOULD) +(\S.*)$", group, re.M)
+        name = rows[0][0].partition(".")[0]
+        if (heading != "%s (%d)" % (name, len(rows)) or len(rows) != group.count("\n")
+                or any(not id_.startswith(name + ".") for id_, _ in rows)):
+            wrong.append((heading, rows))
+        titles.update(rows)
+    count = sum(line.startswith(" ") for line in lines)
+    tap.point(not wrong and len(titles) == count > 100, "list has each id once, in its group",
+              (wrong, len(titles), count))
+    wrong = [title for title in titles.values() if len(title) > 40]
+    tap.point(not wrong and len(set(titles.values())) == len(titles),
+              "titles are short, and each is another", wrong or sorted(titles.values()))
+    return titles
 
 
 def sections(page):
@@ -30,10 +61,12 @@ def source(*names):
 def main():
     tap = suite.Tap()
     listed = suite.conform("list", "--numpy")
-    ids = [line.split()[0] for line in listed.stdout.splitlines()]
-    tap.point(len(ids) == len(set(ids)) and len(ids) > 100, "list has each id once", listed)
-    bad = [wrong for wrong in map(unexplained, ids) if wrong]
+    ids = check_list(tap, listed)
+    bad = [wrong for wrong in map(unexplained, ids, ids.values()) if wrong]
     tap.point(not bad, "explain prints each field of each property", bad)
+    clauses = suite.conform("list", "--verbose", "--run=abi.version").stdout
+    tap.point(re.fullmatch(r"abi \(1\)\n  abi\.version +MUST .*\n {6}\S.*\n", clauses),
+              "list --verbose has the requirement", clauses)
     with open(os.path.join(suite.SOURCE, "docs", "clauses.md"), encoding="utf-8") as file:
         kept = file.read()
     made = suite.conform("clauses").stdout

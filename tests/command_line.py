@@ -74,7 +74,7 @@ TAKEN = {
     ("compare", "x", "y"): set("fail-on quiet strict".split()),
     ("report", "x"): set("badge html markdown".split()),
     ("verify", "x"): set("quiet".split()),
-    ("list",): set("numpy run skip".split()),
+    ("list",): set("numpy run skip verbose".split()),
     ("init", "x"): set(),
     ("handlers",): set(),
     ("explain", "abi.loads"): set(),
@@ -269,14 +269,15 @@ RIGHT = r"""
 {--help,-h,--help --bogus,help} ## \AUsage: conform HANDLER
 {exec --help,exec -h,help exec} ## \AUsage: conform exec .*-- SCRIPT \.\.\.\n
 {--version,-V} ## \Aconform \d+\.\d+\.\d+\S*\nFor any CPython .*\nLicense BSD-3-Clause: .*\n\Z
-list ## (?m)^abi\.loads +MUST +NEP +\S
-list {abi.lo*s,--run=abi.lo*s,--run=abi.loads} ## \Aabi\.loads .*\n\Z
-list --skip=abi.* ## \A(?!.*abi\.)
+list ## \Aabi \(\d+\)\n  abi\.loads +MUST +\S
+list {abi.lo*s,--run=abi.lo*s,--run=abi.loads} ## \Aabi \(1\)\n  abi\.loads .*\n\Z
+list {-v,--verbose} abi.version ## \n  abi\.version .*\n {6}\S.*\n\Z
+list --skip=abi.* ## \A(?!(.*\n)*  abi\.)
 handlers ## \Aaligned\n(.+\n)*shift_header\n(.+\n)*\Z
-explain {abi.loads,abi.* free.null} ## \Aabi\.loads\n +clause +\S
+explain {abi.loads,abi.* free.null} ## \Aabi\.loads  MUST  \S.*\n\nREQUIREMENT\n  \S
 {clauses,clauses abi.loads} ## \A# Clauses\n(.*\n)*### abi\.loads\n
-list {*,--run=*,--run=*.*-size --run=r*,--skip=free.*,--numpy --skip=runtime.*} ## \A(?!(.*\n)*runtime\.)
-list {--numpy,runtime.*,--run=runtime.* --run=*,--numpy --run=*-size} ## (?m)^runtime\.free-size
+list {*,--run=*,--run=*.*-size --run=r*,--skip=free.*,--numpy --skip=runtime.*} ## \A(?!(.*\n)*  runtime\.)
+list {--numpy,runtime.*,--run=runtime.* --run=*,--numpy --run=*-size} ## (?m)^  runtime\.free-size
 {S,./sound.so LOADS,LOADS ./sound.so,sound.so LOADS} ## sound\.so: conformant in the properties that were run
 -H {sound.so,link.so} LOADS ## conformant
 -H./getter.so LOADS ## "got" version 1

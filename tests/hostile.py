@@ -93,8 +93,7 @@ def limit_memory():
 
 
 def expected_ids():
-    listed = suite.conform("list", *CHOSEN)
-    return [line.split()[0] for line in listed.stdout.splitlines()]
+    return suite.listed_ids(*CHOSEN)
 
 
 def is_bad(verdict):

@@ -68,7 +68,7 @@ def find_mutants(elsewhere=False):
 
 def read_catalogue():
     """Returns the ids of the properties."""
-    return [line.split()[0] for line in suite.conform("list").stdout.splitlines()]
+    return suite.listed_ids()
 
 
 @functools.lru_cache(maxsize=None)

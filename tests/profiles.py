@@ -29,8 +29,7 @@ def whole(tap, path):
 
 
 def has_properties(tap):
-    listed = suite.conform("list", "--run=profile.*").stdout
-    ids = sorted(line.split()[0] for line in listed.splitlines())
+    ids = sorted(suite.listed_ids("--run=profile.*"))
     wanted = sorted("profile." + os.path.basename(path)[:-len(".trace")] for path in TRACES)
     tap.point(ids == wanted and len(ids) >= 6, "each has a property, and each property one",
               "%s\n%s\nrecord.py may have found a newer NumPy: conformance/profile.c, Makefile.am"
@@ -70,7 +69,7 @@ def told(tap):
     result = suite.conform("-H", handler, "--run=profile.numpy-2.5")
     again = re.search(r"conform replay --handler=\S+ (\S+)", " ".join(result.stdout.split()))
     tap.point(result.code == suite.NOT_CONFORMANT and again
-              and "(realloc.keeps-contents)" in result.stdout
+              and "expected  realloc.keeps-contents to hold: " in result.stdout
               and "a.resize(0, refcheck=False)" in " ".join(result.stdout.split()),
               "a violation is told with its route", result)
     if again:

@@ -127,7 +127,7 @@ def numpys_own(tap):
     verdicts = {each["id"]: each["verdict"] for each in report["properties"]}
     tap.point(result.code == suite.CONFORMANT and verdicts["malloc.zero"] == "PASS"
               and verdicts[name] == "WARN" and name in told
-              and told <= set(suite.conform("list", "--numpy").stdout.split())
+              and told <= set(suite.listed_ids("--numpy"))
               and report["subject"]["name"] == "default_allocator", "--handler default", result)
 
 

@@ -117,7 +117,7 @@ def site(tap):
              if name.endswith(".html") and "_static" not in folder}
     dead = list(dead_links(pages))
     tap.point(len(pages) > 200 and not dead, "no link leads nowhere", dead[:20])
-    ids = re.findall(r"^(\S+\.\S+) ", suite.conform("list").stdout, re.M)
+    ids = suite.listed_ids()
     lacking = [each for each in ids
                if each not in pages[os.path.join(top, "docs", "clauses.html")].ids
                or each not in pages[os.path.join(top, "properties", each + ".html")].ids]

@@ -135,6 +135,11 @@ def conform(*arguments, **more):
     return run([CONFORM] + list(arguments), **more)
 
 
+def listed_ids(*arguments):
+    """The ids that --list prints: each begins an indented line, and headings are not indented."""
+    return re.findall(r"^ +(\S+)", conform("list", *arguments).stdout, re.M)
+
+
 @contextlib.contextmanager
 def scratch(enter=False):
     """A folder in the build tree, removed afterwards; with `enter` it is the working directory."""

@@ -9,7 +9,8 @@
 
 #include "model/property.h"
 
-#define PLAIN .clause = "it holds", .source = "here", .why = "because", .hint = "do it"
+#define PLAIN                                                                                      \
+    .title = "a title", .clause = "it holds", .source = "here", .why = "because", .hint = "do it"
 
 static const char *ran;
 

@@ -20,7 +20,7 @@ def properties():
     """Their ids."""
     listed = CONFORM and subprocess.run([CONFORM, "list"], capture_output=True, text=True,
                                         check=True).stdout
-    return [line.split()[0] for line in (listed or "").splitlines()]
+    return [line.split()[0] for line in (listed or "").splitlines() if line.startswith(" ")]
 
 
 @functools.lru_cache(maxsize=None)

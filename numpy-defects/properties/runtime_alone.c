@@ -64,6 +64,7 @@ static PyDataMem_Handler noting = {
 PROPERTY(runtime_read_only_resize,
     .id     = "runtime.read-only-resize",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .title  = "resize of read-only arrays",
     .clause = "an array that is read-only and resized without refcheck is filled up with zeros as "
               "any other, or the resize is refused",
     .source = "shape.c PyArray_Resize, which fills only what is writeable, 1.22 to 2.5",
@@ -80,6 +81,7 @@ PROPERTY(runtime_read_only_resize,
 PROPERTY(runtime_calls_with_gil,
     .id     = "runtime.calls-with-gil",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .title  = "calls hold the GIL",
     .clause = "a handler is called with the GIL held, or in a free-threaded Python with a thread "
               "state attached",
     .source = "ctors.c array_from_text, which calls realloc without, 1.22 to 2.5; nothing says so",
@@ -102,6 +104,7 @@ PROPERTY(runtime_calls_with_gil,
 PROPERTY(runtime_default_calloc_overflow,
     .id     = "runtime.default-calloc-overflow",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_RUNTIME,
+    .title  = "default calloc checks overflow",
     .clause = "calloc of NumPy's default handler refuses a product that no size_t has",
     .source = "C17 7.22.3.2; alloc.c default_calloc, which multiplies first, 1.22 to 2.5",
     .why    = "a handler that passes its calls on to it gives out a block that is too small",
@@ -157,6 +160,7 @@ static void raw_free(void *ctx, void *p)
 PROPERTY(runtime_new_goes_with_owndata,
     .id     = "runtime.new-goes-with-owndata",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .title  = "PyDataMem_NEW fits OWNDATA",
     .clause = "memory of PyDataMem_NEW that an array owns by OWNDATA alone goes back to where it "
               "came from",
     .source = "NumPy's C-API: PyDataMem_NEW; alloc.c, which asks PyMem_RawMalloc since 2.5, and "

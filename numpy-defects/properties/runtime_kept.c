@@ -10,6 +10,7 @@
 PROPERTY(owndata_uses_free,
     .id     = "owndata.uses-free",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
+    .title  = "memory without a handler goes to free()",
     .clause = "when an array ends that owns memory without a handler, the memory goes to free(), "
               "and not to the handler in force",
     .source = PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5",
@@ -26,6 +27,7 @@ PROPERTY(owndata_uses_free,
 PROPERTY(owndata_capsule_base,
     .id     = "owndata.capsule-base",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
+    .title  = "a capsule base releases its memory",
     .clause = "memory that a capsule owns, the base of an array, goes to the capsule's destructor, "
               "once, after the last view of it",
     .source = PAGE ", the better technique; arrayobject.c PyArray_SetBaseObject, 1.22 to 2.5",
@@ -40,6 +42,7 @@ PROPERTY(owndata_capsule_base,
 PROPERTY(owndata_resize_refused,
     .id     = "owndata.resize-refused",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
+    .title  = "memory without a handler is not resized",
     .clause = "an array of memory that no handler made cannot be resized: an exception says so, "
               "and the array stays as it is",
     .source = "shape.c PyArray_Resize, 1.22 to 2.5",
@@ -55,6 +58,7 @@ PROPERTY(owndata_resize_refused,
 PROPERTY(numpy_views,
     .id     = "numpy.views",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
+    .title  = "views call no function",
     .clause = "making and dropping a view calls no function of the handler, and the block is "
               "freed after the last view of it",
     .source = "NEP 49, High level design: only arrays that own their data; ctors.c "
@@ -70,6 +74,7 @@ PROPERTY(numpy_views,
 PROPERTY(numpy_counts_handlers,
     .id     = "numpy.counts-handlers",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
+    .title  = "references to handlers are counted",
     .clause = "SetHandler and GetHandler, called by several threads at once, put in force and give "
               "what the thread chose, and leave as many references to a handler as there were",
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler; alloc.c, "

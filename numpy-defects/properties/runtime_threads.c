@@ -116,6 +116,7 @@ static void resize_it(void *array)
 PROPERTY(runtime_resize_in_two_threads,
     .id     = "runtime.resize-in-two-threads",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .title  = "resizes in two threads",
     .clause = "two threads that resize one array do so one after the other, or one of them gets an "
               "exception",
     .source = "shape.c PyArray_Resize, which takes no lock, 2.1 to 2.5 in a Python without the GIL; "
@@ -144,6 +145,7 @@ static void set_its_state(void *array)
 PROPERTY(runtime_setstate_in_two_threads,
     .id     = "runtime.setstate-in-two-threads",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .title  = "__setstate__ in two threads",
     .clause = "two threads that call __setstate__ of one array do so one after the other, or one of "
               "them gets an exception",
     .source = "methods.c array_setstate, which takes no lock, 2.1 to 2.5 in a Python without the "
@@ -161,6 +163,7 @@ PROPERTY(runtime_setstate_in_two_threads,
 PROPERTY(runtime_resize_while_read,
     .id     = "runtime.resize-while-read",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .title  = "resize while a ufunc reads",
     .clause = "an array that a ufunc reads is not resized by another thread meanwhile, or its block "
               "stays as long as it is read",
     .source = "shape.c PyArray_Resize, 1.22 to 2.5, with the GIL and without; NumPy's page on "
@@ -180,6 +183,7 @@ PROPERTY(runtime_sub_interpreter,
     .id     = "runtime.sub-interpreter",
     .slow_ms = 77,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
+    .title  = "import in a sub-interpreter",
     .clause = "NumPy can be imported in a sub-interpreter of a Python that has it in the first",
     .source = "PEP 684; multiarraymodule.c and NumPy's Cython modules, which refuse it with an "
               "ImportError, 1.22 to 2.5",

@@ -23,7 +23,7 @@ def check_pages(tap, tool):
 
 
 def check_fields(tap, tool, fixes):
-    listed = {line.split()[0] for line in suite.conform("list", "--numpy").stdout.splitlines()}
+    listed = set(suite.listed_ids("--numpy"))
     for name in tool.programs():
         fields = "\n".join(tool.parts_of(name)[1])
         ids = re.findall(r"runtime\.[a-z-]+", fields)

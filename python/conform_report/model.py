@@ -31,7 +31,7 @@ GOOD = "PASS", "SKIP"
 CHANGE = {"id": "", "before": "", "after": ""}
 PROPERTY = {
     "id": "", "level": "", "basis": "", "target": "handler", "verdict": "", "message": "",
-    "seconds": 0.0, "expected": "", "seen": "", "clause": "", "source": "", "hint": "",
+    "seconds": 0.0, "expected": "", "seen": "", "title": "", "clause": "", "source": "", "hint": "",
     "reproduce": "", "repro": "", "output": "", "bad_rounds": 0, "runs": 0, "failed_runs": 0,
     "when": "", "not_when": "", "handler": "", "same_as": "",
     "waived": {"reason": "", "url": "", "until": ""},

@@ -75,9 +75,10 @@ def finding(p, anchor):
         ("In C", preformatted(p["repro"])),
         ("Printed", preformatted(p["output"])),
     ]
+    title = f" <small>{p['title']}</small>" if p["title"] else ""
     return (
         f'<article class="{css(verdict)}" id="{anchor}" data-verdicts="{verdict}">\n'
-        f"<h3>{badge(verdict)} {p['id']}</h3>\n{definitions(fields)}</article>\n"
+        f"<h3>{badge(verdict)} {p['id']}{title}</h3>\n{definitions(fields)}</article>\n"
     )
 
 

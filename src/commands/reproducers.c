@@ -245,7 +245,7 @@ char *reproducer_write(const struct options *options, const struct subject_place
 {
     struct reproducer reproducer = {
         .id = property->id,
-        .clause = fmt("The clause: %s.", property->clause),
+        .clause = fmt("The requirement: %s", property->clause),
         .seen = fmt("Seen here: %s.", escape(show_found(list, found))),
         .path = place->path,
         .entry = place->symbol != NULL ? place->symbol

@@ -108,10 +108,14 @@ struct property {
     enum level level;
     enum basis basis;
     enum target target;
-    const char *clause; /* the statement, in our own words */
-    const char *source; /* where it is written */
+    const char *title;  /* at most 40 characters, for lists */
+    const char *clause; /* one requirement in one sentence of at most 25 words */
+    const char *tests;  /* what is tried, if the clause does not say it all; or NULL */
+    const char *source; /* where the requirement is written */
     const char *why;    /* what breaks in practice when it does not hold */
-    const char *hint;   /* for whoever breaks it */
+    const char *wrong;  /* a few lines of C that break it, or NULL */
+    const char *right;  /* lines that keep it, or NULL */
+    const char *hint;   /* how to fix a handler that breaks it, most likely fix first */
     const char *looks;  /* what a failure typically looks like */
     enum fixture fixture;
     bool quick;           /* --quick runs it: a few milliseconds, and no need of an interpreter */

@@ -78,11 +78,11 @@ static json_t *property_object(const struct run *run, size_t i)
     const struct record *record = run->records[i];
     const struct outcome *outcome = &run->outcomes[i];
     const struct expectation *waiver = outcome->waiver; /* by which it does not decide */
-    json_t *object =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "id", property->id, "level",
-                  level_name(property->level), "basis", basis_name(property->basis), "target",
-                  target_name(property->target), "verdict", verdict_name(outcome->verdict),
-                  "message", run_message(run, i), "seconds", record->seconds);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "id", property->id, "title", property->title,
+        "level", level_name(property->level), "basis", basis_name(property->basis), "target",
+        target_name(property->target), "verdict", verdict_name(outcome->verdict), "message",
+        run_message(run, i), "seconds", record->seconds);
     if (outcome->verdict != PASS && outcome->verdict != SKIP) {
         if (*run_expected(run, i) != '\0')
             json_object_set_new(object, "expected", json_string(run_expected(run, i)));
@@ -90,6 +90,8 @@ static json_t *property_object(const struct run *run, size_t i)
         if (run->places[i] != NULL && !record->place.is_elsewhere)
             json_object_set_new(object, "handler", json_string(run->places[i]));
         json_object_set_new(object, "clause", json_string(property->clause));
+        if (property->tests != NULL)
+            json_object_set_new(object, "tests", json_string(property->tests));
         json_object_set_new(object, "source", json_string(property->source));
         json_object_set_new(object, "hint", json_string(record_hint(record, property)));
         json_object_set_new(object, "reproduce", json_string(run_reproduce(run, i)));

@@ -2,15 +2,57 @@
  *
  * Pages about the properties: list, explain and clauses.
  */
+#include <string.h>
+#include <sys/param.h>
+
 #include "base/text.h"
 #include "report/report.h"
 #include "search/scenario.h"
 
-void report_list(const struct property *const *properties, size_t count)
+enum { WIDTH = 80, INDENT = 2 };
+
+/* Prints the words behind a margin, in lines of at most WIDTH columns. */
+static void print_wrapped(int margin, const char *words)
 {
-    for (size_t i = 0; i < count; i++)
-        printf("%-34s %-6s %-6s %s\n", properties[i]->id, level_name(properties[i]->level),
-               basis_name(properties[i]->basis), properties[i]->clause);
+    int column = 0;
+    while (*words != '\0') {
+        size_t length = strcspn(words, " ");
+        if (column > 0 && column + 1 + (int)length > WIDTH) {
+            putchar('\n');
+            column = 0;
+        }
+        column += printf("%*s%.*s", column == 0 ? margin : 1, "", (int)length, words);
+        words += length;
+        words += strspn(words, " ");
+    }
+    putchar('\n');
+}
+
+/* Prints the lines of code behind a margin. */
+static void print_code(int margin, const char *code)
+{
+    while (*code != '\0') {
+        size_t length = strcspn(code, "\n");
+        printf("%*s%.*s\n", length > 0 ? margin : 0, "", (int)length, code);
+        code += length + (code[length] == '\n');
+    }
+}
+
+void report_list(const struct property *const *properties, size_t count, bool verbose)
+{
+    for (size_t i = 0, end; i < count; i = end) {
+        const struct group *group = property_group(properties[i]);
+        int width = 0;
+        for (end = i; end < count && property_group(properties[end]) == group; end++)
+            width = MAX(width, (int)strlen(properties[end]->id));
+        printf("%s%s (%zu)\n", i > 0 ? "\n" : "", group->name, end - i);
+        for (; i < end; i++) {
+            printf("%*s%-*s %-6s %s\n", INDENT, "", width, properties[i]->id,
+                   level_name(properties[i]->level), properties[i]->title);
+            if (verbose)
+                print_wrapped(3 * INDENT, properties[i]->clause);
+        }
+    }
 }
 
 static const char *const basis_words[] = {
@@ -24,6 +66,7 @@ static const char *const basis_words[] = {
 /* What the rows of scenarios are drawn from, within the limits of each property. */
 static void print_factors(void)
 {
+    puts("\nFACTORS");
     for (enum factor factor = 0; factor < FACTORS; factor++) {
         const struct factor_levels *levels = &scenario_factors[factor];
         char words[1024];
@@ -31,28 +74,55 @@ static void print_factors(void)
         for (unsigned i = 0; i < levels->count && used < sizeof words; i++)
             used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", i > 0 ? "; " : "",
                                      levels->level[i].name);
-        report_print_field(stdout, factor == 0 ? "factors" : "", words);
+        print_wrapped(INDENT, words);
     }
+}
+
+/* Prints a heading and, below it, the words or the code; nothing if there is no text. */
+static void print_section(const char *heading, void (*print)(int, const char *), const char *text)
+{
+    if (text == NULL)
+        return;
+    printf("\n%s\n", heading);
+    print(INDENT, text);
 }
 
 void report_explain(const struct property *property)
 {
-    printf("%s\n", property->id);
-    report_print_field(stdout, "clause", property->clause);
-    report_print_field(stdout, "level",
-                       fmt("%s (%s)", level_name(property->level), basis_words[property->basis]));
-    report_print_field(stdout, "source", property->source);
-    report_print_field(stdout, "about",
-                       property->target == TARGET_HANDLER
-                           ? "the handler"
-                           : "NumPy itself: it decides nothing about the handler");
-    report_print_field(stdout, "why", property->why);
-    report_print_field(stdout, "hint", property->hint);
-    if (property->looks != NULL)
-        report_print_field(stdout, "looks", property->looks);
+    printf("%s  %s  %s\n", property->id, level_name(property->level), property->title);
+    print_section("REQUIREMENT", print_wrapped, property->clause);
+    print_section("WHY", print_wrapped, property->why);
+    print_section("TESTS", print_wrapped, property->tests);
+    print_section("WRONG", print_code, property->wrong);
+    print_section("RIGHT", print_code, property->right);
+    print_section("HINT", print_wrapped, property->hint);
+    print_section("A FAILURE LOOKS LIKE", print_wrapped, property->looks);
+    print_section("SOURCE", print_wrapped,
+                  fmt("%s (%s)", property->source, basis_words[property->basis]));
+    if (property->target == TARGET_RUNTIME)
+        print_section("ABOUT", print_wrapped,
+                      "NumPy itself: the result does not count for the handler.");
     if (property->scenarios)
         print_factors();
-    report_print_field(stdout, "code", fmt("%s:%d in the sources", property->file, property->line));
+    printf("\nTEST  %s:%d\nRUN   conform --handler HANDLER --run %s\n", property->file,
+           property->line, property->id);
+}
+
+/* Prints a block of code for Markdown; nothing if there is none. */
+static void print_block(const char *heading, const char *code)
+{
+    if (code == NULL)
+        return;
+    printf("\n%s:\n\n```c\n", heading);
+    print_code(0, code);
+    puts("```");
+}
+
+/* Prints an entry of a list; nothing if there is no text. */
+static void print_entry(const char *name, const char *words)
+{
+    if (words != NULL)
+        printf("* %s: %s\n", name, words);
 }
 
 void report_clauses(const struct property *const *properties, size_t count)
@@ -61,21 +131,24 @@ void report_clauses(const struct property *const *properties, size_t count)
     puts("# Clauses\n\n"
          "<!-- Made by `conform clauses` from the blocks in conformance/; not edited by hand. "
          "-->\n\n"
-         "Each property tests the clause beside it. MUST decides whether a handler is\n"
-         "conformant; SHOULD is good practice, but a crash or a hang decides in either. A\n"
-         "property about NumPy decides nothing about the handler.");
+         "Each property tests one requirement. A handler is conformant if it passes every\n"
+         "MUST. A SHOULD is good practice, but a crash or a hang counts for either level.\n"
+         "The result of a property about NumPy does not count for the handler.");
     for (size_t i = 0; i < count; i++) {
         const struct property *p = properties[i];
         if (property_group(p) != group) {
             group = property_group(p);
             printf("\n## %s\n\n%s\n", group->name, group->about);
         }
-        printf("\n### %s\n\n%s, %s%s. %s.\n\n* Source: %s\n* Why: %s\n* Hint: %s\n", p->id,
-               level_name(p->level), basis_name(p->basis),
-               p->target == TARGET_RUNTIME ? ", about NumPy" : "", p->clause, p->source, p->why,
-               p->hint);
-        if (p->looks != NULL)
-            printf("* A failure looks like: %s\n", p->looks);
+        printf("\n### %s\n\n**%s** (%s, %s%s)\n\n%s\n\n", p->id, p->title, level_name(p->level),
+               basis_name(p->basis), p->target == TARGET_RUNTIME ? ", about NumPy" : "", p->clause);
+        print_entry("Tests", p->tests);
+        print_entry("Why", p->why);
+        print_entry("Hint", p->hint);
+        print_entry("A failure looks like", p->looks);
+        print_entry("Source", p->source);
+        print_block("Wrong", p->wrong);
+        print_block("Right", p->right);
     }
     puts("\n## What nothing here can test");
     for (const struct untested *u = untested_first(); u != NULL; u = u->next)

@@ -172,7 +172,7 @@ int report_text(FILE *file, const struct run *run, bool color);
 void report_print_field(FILE *file, const char *name, const char *words);
 
 /* list, explain and clauses. */
-void report_list(const struct property *const *properties, size_t count);
+void report_list(const struct property *const *properties, size_t count, bool verbose);
 void report_explain(const struct property *property);
 void report_clauses(const struct property *const *properties, size_t count);
 

@@ -80,11 +80,18 @@ PROPERTY(calloc_zeroed,
     .rank = {RANK_FRESH, RANK_RESIZED, 20}, .answers_for = ABOUT(CALLOC_NOT_ZERO),
     .answers_next_for = ABOUT(LITTLE_CALLOC), .scenarios = true, .quick = true, .slow_ms = 60,
     .title  = "all bytes are zero",
-    .clause = "every byte that calloc returns is zero, also in memory that was used before",
+    .clause = "Every byte of a block that calloc returns is zero.",
+    .tests  = "New memory and recycled memory are checked, including blocks freed earlier and "
+              "tails that realloc cut off.",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
-    .why    = "np.zeros writes no zeros itself; np.empty of objects reads the elements as pointers",
-    .hint   = "zero all of nelem * elsize bytes, of reused memory too; madvise keeps locked pages",
-    .looks  = "byte 8 of 13 to be 0, after calloc(13, 1): 0xa5")
+    .why    = "np.zeros writes no zeros itself, and np.empty of objects reads the elements as "
+              "pointers.",
+    .wrong  = "return malloc(nelem * elsize); /* recycled memory is not zero */",
+    .right  = "p = mine_malloc(ctx, nelem * elsize); /* after an overflow check */\n"
+              "return p != NULL ? memset(p, 0, nelem * elsize) : NULL;",
+    .hint   = "Clear all nelem * elsize bytes, in recycled memory too. madvise(MADV_DONTNEED) does "
+              "not clear locked pages.",
+    .looks  = "expected byte 8 of 13 to be 0, after calloc(13, 1); seen 0xa5")
 {
     const struct level_range by_any_calloc = FROM_TO(BY_CALLOC_N_1, BY_CALLOC_N_K);
     const struct scenario_limits any = {
@@ -122,11 +129,13 @@ PROPERTY(calloc_product,
     .id     = "calloc.product", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_PLACE, RANK_BESIDE, 11}, .scenarios = true, .quick = true,
     .title  = "the block holds nelem * elsize bytes",
-    .clause = "calloc gives nelem times elsize bytes, however the size is shared between the two",
+    .clause = "calloc returns a block of nelem * elsize bytes for any split of the size into the "
+              "two factors.",
     .source = "C17 7.22.3.2 paragraph 2; NEP 49, the calloc function",
-    .why    = "NumPy passes an element size of 1 so far; the contract allows others",
-    .hint   = "multiply the two, and mind their order",
-    .looks  = "8 live blocks not to overlap: 80 bytes at 0x55d0c8 and 80 bytes at 0x55d0f8")
+    .why    = "NumPy passes an element size of 1 so far; the contract allows other values.",
+    .hint   = "Multiply the two arguments, and check their order.",
+    .looks  = "expected 8 live blocks not to overlap; seen 80 bytes at 0x55d0c8 and 80 bytes at "
+              "0x55d0f8")
 {
     const struct scenario_limits limits = {
         .most_size = 1 << 20,
@@ -140,13 +149,22 @@ PROPERTY(calloc_product,
 
 PROPERTY(calloc_overflow,
     .id     = "calloc.overflow", .level = MUST, .basis = BASIS_C, .rule = HEAP_OVERFLOW,
-    .rank = {RANK_FRESH, RANK_AT_LENGTH, 18}, .answers_for = ABOUT(CALLOC_TOO_LARGE), .scenarios = true, .quick = true,
+    .rank = {RANK_FRESH, RANK_AT_LENGTH, 18}, .answers_for = ABOUT(CALLOC_TOO_LARGE),
+    .scenarios = true, .quick = true,
     .title  = "NULL if nelem * elsize overflows",
-    .clause = "calloc returns NULL and changes nothing if the product overflows or is too large",
+    .clause = "calloc returns NULL and changes nothing if nelem * elsize overflows size_t or "
+              "exceeds PTRDIFF_MAX.",
+    .tests  = "The products include some that wrap to a small number.",
     .source = "C17 7.22.3.2, 7.22.3 paragraph 1: space for nelem objects or a null pointer",
-    .why    = "a product that wraps becomes a small block, and its user writes past it",
-    .hint   = "use __builtin_mul_overflow; check that header, padding and rounding do not wrap",
-    .looks  = "calloc(9223372036854775809, 2) to return NULL: the product wraps to 2: 0x55d0c8")
+    .why    = "A product that wraps becomes a small block, and its user writes past the end.",
+    .wrong  = "p = malloc(nelem * elsize);",
+    .right  = "if (__builtin_mul_overflow(nelem, elsize, &size) || size > PTRDIFF_MAX)\n"
+              "    return NULL;\n"
+              "p = malloc(size);",
+    .hint   = "Use __builtin_mul_overflow, or compare nelem with SIZE_MAX / elsize. Check header, "
+              "padding and rounding for overflow too.",
+    .looks  = "expected calloc(9223372036854775809, 2) to return NULL: the product wraps to 2; "
+              "seen 0x55d0c8")
 {
     const size_t half = POWER_OF_2(SIZE_BITS / 2), root = POWER_OF_2(SIZE_BITS / 4);
     const struct scenario_limits limits = {
@@ -170,10 +188,13 @@ PROPERTY(calloc_zero_arguments,
     .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 7}, .answers_for = ABOUT(CALLOC_ZERO),
     .ends_process = true, .scenarios = true, .quick = true,
     .title  = "calloc with a zero argument is valid",
-    .clause = "calloc(0, n) and calloc(n, 0) return NULL or a pointer that free accepts",
+    .clause = "calloc(0, n) and calloc(n, 0) return NULL or a pointer that free accepts.",
     .source = "C17 7.22.3 paragraph 1",
-    .why    = "the contract lets NumPy ask for no elements, or for elements of no size",
-    .hint   = "add the header to the product, not to a factor; check an argument before you divide",
+    .why    = "The contract lets NumPy request zero elements, or elements of size zero.",
+    .wrong  = "if (nelem > SIZE_MAX / elsize) /* SIGFPE if elsize is 0 */",
+    .right  = "if (elsize != 0 && nelem > SIZE_MAX / elsize)",
+    .hint   = "Add the header to the product, not to a factor. Check an argument before you divide "
+              "by it.",
     .looks  = "CRASH: SIGFPE, inside calloc(1, 0)")
 {
     const struct scenario_limits limits = {
@@ -192,12 +213,14 @@ PROPERTY(calloc_alignment,
     .id     = "calloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_CALLOC_ALIGNMENT,
     .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .scenarios = true, .quick = true,
     .title  = "calloc's blocks are aligned",
-    .clause = "a block of calloc's is aligned for max_align_t or, if that is larger than the "
-              "block, for the largest power of two in its size",
+    .clause = "A block from calloc is aligned for max_align_t, or for the largest power of two in "
+              "its size if smaller.",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
-    .why    = "NumPy takes np.zeros to be aligned for its dtype, and does not pass that size",
-    .hint   = "make the header a multiple of max_align_t's alignment; ignore elsize",
-    .looks  = "calloc(3, 8) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
+    .why    = "NumPy expects np.zeros to be aligned for its dtype, and does not pass the size of "
+              "an element.",
+    .hint   = "Make the header a multiple of alignof(max_align_t), independent of elsize.",
+    .looks  = "expected calloc(3, 8) to be aligned to 16 bytes; seen 0x55d0c8, which is aligned to "
+              "8")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20,
                                            .most_bytes = 16 << 20,

@@ -118,11 +118,13 @@ static void let_go(struct blocks *blocks, size_t place, bool shrinks)
 PROPERTY(malloc_live_past_4gib,
     .id     = "malloc.live-past-4gib", .level = MUST, .basis = BASIS_C,
     .title  = "more than 4 GiB can be live",
-    .clause = "more than 4 GiB of live blocks do not overlap, and realloc and free confuse none",
+    .clause = "With more than 4 GiB of live blocks, none overlap, and realloc and free find the "
+              "right block.",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
-    .why    = "five arrays of a gigabyte are nothing unusual",
-    .hint   = "keep offsets, and addresses that are keys of a table, in all of their 64 bits",
-    .looks  = "FAIL: two live blocks not to overlap; 268435456 bytes at 0x7f0c00000010 and others")
+    .why    = "Five arrays of a gigabyte are common.",
+    .hint   = "Keep offsets and the addresses that index a table in 64 bits.",
+    .looks  = "expected two live blocks not to overlap; seen 268435456 bytes at 0x7f0c00000010 and "
+              "others")
 {
     /* The second, and the one before the last, are 4 GiB apart where nothing is between them. */
     static const unsigned mebibytes[] = {256, 256, 512, 512, 512, 512, 512, 512, 512, 512, 256};
@@ -356,12 +358,12 @@ static void without_shrinking(void *unused)
 PROPERTY(realloc_shrunk_part_available,
     .id     = "realloc.shrunk-part-available", .level = MUST, .basis = BASIS_C,
     .title  = "memory cut off by realloc is reusable",
-    .clause = "what a block lost when it shrank is available again: after many were shrunk and "
-              "freed, the next is not refused",
+    .clause = "The memory that a block loses when it shrinks is available for other blocks.",
+    .tests  = "After many blocks were shrunk and freed, the next malloc has to succeed.",
     .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object; 7.22.3.3",
-    .why    = "fromstring and loadtxt shrink a block each time, and a server calls them for years",
-    .hint   = "for a limit on live bytes, subtract the old size and add the new one",
-    .looks  = "FAIL: malloc(1073741824) to return a block; NULL, when 32 had been shrunk")
+    .why    = "fromstring and loadtxt shrink a block each time, and a server calls them for years.",
+    .hint   = "If you limit live bytes, subtract the old size and add the new size in realloc.",
+    .looks  = "expected malloc(1073741824) to return a block; seen NULL, when 32 had been shrunk")
 {
     const char *why = why_not();
     if (why != NULL)

@@ -207,12 +207,13 @@ PROPERTY(realloc_long_run,
     .id     = "realloc.long-run", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 21}, .slow_ms = 185, .fixture = FIXTURE_BARE,
     .title  = "a million calls keep all blocks intact",
-    .clause = "after a million calls and with up to 300,000 live blocks, every block is aligned "
-              "and keeps its contents",
+    .clause = "After a million calls every block is aligned and keeps its contents.",
+    .tests  = "Up to 300,000 blocks are live at a time.",
     .source = "C17 7.22.3 paragraph 1, 7.22.3.5 paragraph 2, 6.2.4 paragraph 2",
-    .why    = "tables fill up and counters wrap in programs that run for hours",
-    .hint   = "check the size of tables, the width of counters, and paths for scarce memory",
-    .looks  = "FAIL: byte 16 of 203 to be 0x4c as it was written, after 48213 calls; seen 0x00")
+    .why    = "In programs that run for hours, tables fill up and counters wrap.",
+    .hint   = "Check the size of tables, the width of counters, and the paths taken if memory is "
+              "short.",
+    .looks  = "expected byte 16 of 203 to be 0x4c as it was written, after 48213 calls; seen 0x00")
 {
     enum { FIRST = LIVE_IF_INSTRUMENTED / 2, PAIRS = 20000, ENOUGH = 100000 };
     static const double long_time = 2;

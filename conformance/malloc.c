@@ -71,11 +71,13 @@ PROPERTY(malloc_extent,
     .id     = "malloc.extent", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_PLACE, RANK_BESIDE, 10}, .ends_process = true, .quick = true,
     .title  = "every requested byte is usable",
-    .clause = "every requested byte can be written and read back, also in reused memory",
+    .clause = "Every requested byte can be written and read back.",
+    .tests  = "New blocks and blocks in reused memory are written and read back.",
     .source = "C17 7.22.3.4; NEP 49, the malloc function",
-    .why    = "NumPy writes all of an array's data into the block",
-    .hint   = "request the full size plus the header; compare all of a freed block's size on reuse",
-    .looks  = "CRASH: SIGSEGV, or a byte that is not what was written")
+    .why    = "NumPy writes all data of an array into the block.",
+    .hint   = "Request the full size plus the header. Before you reuse a freed block, compare its "
+              "whole size.",
+    .looks  = "CRASH: SIGSEGV, or a byte that differs from what was written")
 {
     enum { WHOLE = 65536 + 64 };
     size_t count = 0;
@@ -103,12 +105,18 @@ PROPERTY(malloc_alignment,
     .id     = "malloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_MALLOC_ALIGNMENT,
     .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .scenarios = true, .quick = true,
     .title  = "blocks are aligned for their size",
-    .clause = "a block is aligned for max_align_t or, where that is larger than the block, for "
-              "the largest power of two in its size",
+    .clause = "A block is aligned for max_align_t, or for the largest power of two in its size if "
+              "that is smaller.",
     .source = "C17 7.22.3 paragraph 1, 6.2.8",
-    .why    = "NumPy takes data to be aligned for its dtype, and the compiler vectorizes its loops",
-    .hint   = "make the header a multiple of max_align_t's alignment; round what you carve out",
-    .looks  = "malloc(24) to be aligned to 16 bytes: 0x55d0c8, which is aligned to 8")
+    .why    = "NumPy expects data to be aligned for its dtype, and the compiler vectorizes its "
+              "loops.",
+    .wrong  = "return (char *)malloc(size + 8) + 8; /* an 8-byte header */",
+    .right  = "enum { HEADER = 16 }; /* a multiple of alignof(max_align_t) */\n"
+              "char *block = malloc(size + HEADER);\n"
+              "return block != NULL ? block + HEADER : NULL;",
+    .hint   = "Make the header a multiple of alignof(max_align_t). Round sizes up before you split "
+              "a region.",
+    .looks  = "expected malloc(24) to be aligned to 16 bytes; seen 0x55d0c8, which is aligned to 8")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20,
                                            .most_bytes = 16 << 20,
@@ -216,12 +224,23 @@ PROPERTY(malloc_claimed_alignment,
     .id     = "malloc.claimed-alignment", .level = MUST, .basis = BASIS_CLAIM,
     .rule = HEAP_CLAIMED_ALIGNMENT, .quick = true,
     .title  = "blocks have the claimed alignment",
-    .clause = "every block is aligned as claimed, whatever its size, whichever function made it, "
-              "on every thread and in forked children",
+    .clause = "Every block has the alignment that the handler claims, for every size and from "
+              "every function.",
+    .tests  = "Blocks of malloc, calloc and realloc are checked, on every thread and in forked "
+              "children.",
     .source = "nep49.h, alignment=N",
-    .why    = "callers use aligned vector loads or pass blocks to a device, and crash otherwise",
-    .hint   = "libc's realloc keeps no alignment beyond max_align_t: check and move the bytes",
-    .looks  = "realloc of 64 bytes to 4000 to be aligned to 64 bytes, as claimed: 0x55d0d0")
+    .why    = "Callers use aligned vector loads or pass blocks to a device, and crash otherwise.",
+    .wrong  = "return realloc(p, size); /* aligned for max_align_t only */",
+    .right  = "void *q = aligned_alloc(64, (size + 63) / 64 * 64);\n"
+              "if (q != NULL && p != NULL) {\n"
+              "    memcpy(q, p, old_size < size ? old_size : size);\n"
+              "    free(p);\n"
+              "}\n"
+              "return q;",
+    .hint   = "In realloc check the alignment of the result and move the bytes if it is too small: "
+              "libc's realloc guarantees only max_align_t.",
+    .looks  = "expected realloc of 64 bytes to 4000 to be aligned to 64 bytes, as claimed; seen "
+              "0x55d0d0")
 {
     claimed = subject_claims().alignment;
     if (claimed == 0)
@@ -238,11 +257,13 @@ PROPERTY(malloc_disjoint,
     .rank = {RANK_PLACE, RANK_FRESH, 8}, .answers_for = ABOUT(BLOCKS_OVERLAP),
     .scenarios = true, .slow_ms = 89,
     .title  = "live blocks never overlap",
-    .clause = "no two live blocks share a byte, whatever their sizes, and however many live",
+    .clause = "Live blocks never overlap, regardless of their sizes and number.",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other",
-    .why    = "two arrays would share memory, and writing one would change the other",
-    .hint   = "check the width of indices, sizes in free lists, double entries and mappings",
-    .looks  = "66048 live blocks not to overlap: 17 bytes at 0x7f1200 and 17 bytes at 0x7f1200")
+    .why    = "Two arrays would share memory, and a write to one array would change the other.",
+    .hint   = "Check the width of indices, the sizes in free lists, blocks freed into a list "
+              "twice, and overlapping mappings.",
+    .looks  = "expected 66048 live blocks not to overlap; seen 17 bytes at 0x7f1200 and 17 bytes "
+              "at 0x7f1200")
 {
     const struct scenario_limits any = {.most_size = 1 << 20, .most_bytes = 64 << 20};
     const struct scenario_limits left = {
@@ -270,11 +291,15 @@ PROPERTY(malloc_neighbours,
     .id     = "malloc.neighbours", .level = MUST, .basis = BASIS_C, .rule = HEAP_NEIGHBORS,
     .rank = {RANK_BESIDE, RANK_FRESH, 13}, .scenarios = true, .quick = true,
     .title  = "calls keep the bytes of other blocks",
-    .clause = "making, resizing or freeing one block keeps the bytes of all others, then and later",
+    .clause = "Allocating, resizing or freeing a block never changes the bytes of another live "
+              "block.",
+    .tests  = "The other blocks are compared right after each call and again later.",
     .source = "C17 7.22.3 paragraph 1, 6.2.4 paragraph 2: an object keeps its last-stored value",
-    .why    = "arrays would change by themselves when another one comes or goes",
-    .hint   = "check fills and trailers that reach past a block, and threads that lag behind",
-    .looks  = "byte 112 of 120 to be 0x3c as it was written, after another block was freed: 0x00")
+    .why    = "Arrays would change when another array is created or deleted.",
+    .hint   = "Check for fills and trailers that reach past a block, and for threads that write "
+              "late.",
+    .looks  = "expected byte 112 of 120 to be 0x3c as it was written, after another block was "
+              "freed; seen 0x00")
 {
     const struct scenario_limits any = {.most_size = 128 << 10, .most_bytes = 64 << 20};
     const struct scenario_limits by_calloc = {.most_size = 8 << 10,
@@ -309,10 +334,11 @@ PROPERTY(malloc_zero,
     .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 6}, .answers_for = ABOUT(MALLOC_ZERO),
     .ends_process = true, .quick = true,
     .title  = "malloc(0) is valid",
-    .clause = "malloc(0) returns NULL or a pointer that free accepts, and harms no other block",
+    .clause = "malloc(0) returns NULL or a pointer that free accepts, and changes no other block.",
     .source = "C17 7.22.3 paragraph 1; NumPy arraytypes.c.src VOID_compare, 1.22 and later",
-    .why    = "sorting np.zeros(3, dtype=[('x', 'i1'), ('y', 'U0')]) does it with NumPy 1.24",
-    .hint   = "add the header first and round afterwards, or ask for 1 byte instead",
+    .why    = "Sorting np.zeros(3, dtype=[('x', 'i1'), ('y', 'U0')]) calls malloc(0) in NumPy "
+              "1.24.",
+    .hint   = "Add the header before you round up, or allocate 1 byte instead.",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 0)")
 {
     struct blocks company = {0};

@@ -11,12 +11,17 @@ PROPERTY(malloc_too_large,
     .id     = "malloc.too-large", .level = MUST, .basis = BASIS_C, .rule = HEAP_TOO_LARGE,
     .answers_for = ABOUT(MALLOC_TOO_LARGE), .scenarios = true, .quick = true,
     .title  = "NULL for sizes above PTRDIFF_MAX",
-    .clause = "malloc returns NULL and changes nothing for a size above PTRDIFF_MAX, even right "
-              "after a small block was freed",
+    .clause = "malloc returns NULL and changes nothing if the size exceeds PTRDIFF_MAX.",
+    .tests  = "Sizes up to SIZE_MAX are requested, also right after a small block was freed.",
     .source = "C17 7.22.3.4 paragraph 3; 6.5.6 paragraph 9, as PTRDIFF_MAX bounds an object",
-    .why    = "a size that wraps becomes a small block, and NumPy writes past it",
-    .hint   = "check that size plus header, rounding and room to grow does not wrap",
-    .looks  = "malloc(SIZE_MAX - 15) to return NULL: 0x55d0c8")
+    .why    = "A size that wraps becomes a small block, and NumPy writes past its end.",
+    .wrong  = "block = malloc(size + HEADER);",
+    .right  = "if (size > PTRDIFF_MAX - HEADER)\n"
+              "    return NULL;\n"
+              "block = malloc(size + HEADER);",
+    .hint   = "Before each addition or rounding, check that size plus header, rounding and spare "
+              "room does not wrap.",
+    .looks  = "expected malloc(SIZE_MAX - 15) to return NULL; seen 0x55d0c8")
 {
     const struct scenario_limits limits = {
         .most_size = 4096,
@@ -50,11 +55,13 @@ static void free_untouched(struct blocks *blocks)
 PROPERTY(malloc_past_4gib,
     .id     = "malloc.past-4gib", .level = MUST, .basis = BASIS_C, .ends_process = true,
     .title  = "sizes are not cut to 32 bits",
-    .clause = "a size from 2 GiB on is not cut to 32 bits: malloc returns NULL or a block with a "
-              "writable last byte",
+    .clause = "For sizes of 2 GiB and more, malloc returns NULL or a block whose last byte is "
+              "writable.",
     .source = "C17 7.22.3.4; NEP 49: the size is a size_t",
-    .why    = "np.empty((1 << 32) + 16, 'u1') would be an array over 16 bytes",
-    .hint   = "keep sizes in size_t all the way, in headers and in tables too",
+    .why    = "np.empty((1 << 32) + 16, 'u1') would be an array over a block of 16 bytes.",
+    .wrong  = "unsigned size = (unsigned)requested;",
+    .right  = "size_t size = requested;",
+    .hint   = "Keep sizes in size_t everywhere, including headers and tables.",
     .looks  = "CRASH: SIGSEGV, while writing the last byte of malloc(4294967312)")
 {
     static const size_t sizes[] = {POWER_OF_2(32) + 16, POWER_OF_2(31),       POWER_OF_2(31) + 1,
@@ -96,14 +103,20 @@ PROPERTY(malloc_past_4gib,
 /* ---- running out ----------------------------------------------------------------------------- */
 
 PROPERTY(malloc_failure_is_null,
-    .id     = "malloc.failure-is-null", .level = MUST, .basis = BASIS_C, .scenarios = true, .quick = true,
+    .id     = "malloc.failure-is-null", .level = MUST, .basis = BASIS_C,
+    .scenarios = true, .quick = true,
     .title  = "NULL if there is no memory",
-    .clause = "without address space malloc returns NULL, nothing else, and does not end the "
-              "process; live blocks stay good",
+    .clause = "Without address space malloc returns NULL, keeps live blocks intact, and does not "
+              "end the process.",
+    .tests  = "The limit on address space is lowered, and blocks are requested until the handler "
+              "refuses.",
     .source = "C17 7.22.3.4 paragraph 3",
-    .why    = "NumPy turns NULL, and nothing else, into MemoryError, which programs survive",
-    .hint   = "check what malloc or mmap beneath returned before adding a header to it",
-    .looks  = "malloc(48) to return a block or NULL: 0x10")
+    .why    = "NumPy turns NULL, and no other value, into MemoryError, which programs can catch.",
+    .wrong  = "return (char *)malloc(size + HEADER) + HEADER;",
+    .right  = "char *block = malloc(size + HEADER);\n"
+              "return block != NULL ? block + HEADER : NULL;",
+    .hint   = "Check the result of the underlying malloc or mmap before you add a header to it.",
+    .looks  = "expected malloc(48) to return a block or NULL; seen 0x10")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20,
                                            .most_bytes = 64 << 20,
@@ -164,11 +177,18 @@ PROPERTY(malloc_recovers,
     .id     = "malloc.recovers", .level = MUST, .basis = BASIS_C,
     .scenarios = true, .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 23},
     .title  = "calls work again after a failed call",
-    .clause = "after a failed call, once blocks are freed, all functions work on every thread; "
-              "with a quarantine, given 256 MiB more",
+    .clause = "After a failed call all functions work again on every thread once blocks are freed.",
+    .tests  = "A handler with a quarantine gets 256 MiB more before the calls are repeated.",
     .source = "C17 7.22.3: a call that fails has no other effect; 7.1.4 paragraph 5, on threads",
-    .why    = "a program that catches MemoryError and tries with less would hang or fail again",
-    .hint   = "unlock on the way out of every failure, and remember none of them",
+    .why    = "A program that catches MemoryError and tries with less would hang or fail again.",
+    .wrong  = "pthread_mutex_lock(&lock);\n"
+              "if ((p = take(size)) == NULL)\n"
+              "    return NULL; /* still locked */",
+    .right  = "pthread_mutex_lock(&lock);\n"
+              "p = take(size);\n"
+              "pthread_mutex_unlock(&lock);\n"
+              "return p;",
+    .hint   = "Unlock on every failure path, and do not keep a failure as a permanent state.",
     .looks  = "TIMEOUT: no end after 10 s, inside malloc(24)")
 {
     const struct scenario_limits refused = {.most_size = 1 << 20,
@@ -196,11 +216,13 @@ PROPERTY(malloc_lasts,
                    ABOUT(MALLOC_ONE),
     .scenarios = true, .slow_ms = 63,
     .title  = "65,536 blocks in a row succeed",
-    .clause = "65,536 blocks can be made and freed in turn without a refusal, also blocks of 1 byte",
+    .clause = "Allocating and freeing 65,536 blocks, one after the other, never fails.",
+    .tests  = "Sizes include 1 byte, and the blocks come from malloc, calloc and realloc.",
     .source = "C17 7.22.3.3 paragraph 2: free makes the space available for further allocation",
-    .why    = "a program that runs for hours makes and drops that many temporaries",
-    .hint   = "look for tables, serial numbers and free lists that lose an entry now and then",
-    .looks  = "malloc(96) to return a block: 7 others are live: NULL, when 65535 had been made")
+    .why    = "A program that runs for hours creates and drops that many temporaries.",
+    .hint   = "Look for tables, serial numbers and free lists that lose an entry now and then.",
+    .looks  = "expected malloc(96) to return a block: 7 others are live; seen NULL, when 65535 had "
+              "been made")
 {
     const struct scenario_limits any = {.most_size = 8192, .most_bytes = 16 << 20};
     const struct scenario_limits many = {.most_size = 2048,

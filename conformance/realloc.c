@@ -15,10 +15,15 @@ PROPERTY(realloc_null_allocates,
     .id     = "realloc.null-allocates", .level = MUST, .basis = BASIS_C,
     .answers_for = ABOUT(REALLOC_NULL), .scenarios = true, .ends_process = true, .quick = true,
     .title  = "realloc(NULL, n) is malloc(n)",
-    .clause = "realloc of NULL is malloc: it returns a new block, aligned and whole",
+    .clause = "realloc(NULL, size) works as malloc(size): it returns a new, aligned block of that "
+              "size.",
     .source = "C17 7.22.3.5 paragraph 3",
-    .why    = "code that grows a buffer from nothing relies on it, and shims that forward calls",
-    .hint   = "check the pointer before you read its header: if it is NULL, call malloc",
+    .why    = "Code that grows a buffer from nothing relies on it, and so do wrappers that forward "
+              "calls.",
+    .wrong  = "struct header *old = (struct header *)p - 1; /* p may be NULL */",
+    .right  = "if (p == NULL)\n"
+              "    return mine_malloc(ctx, size);",
+    .hint   = "Check the pointer before you read its header. If it is NULL, call malloc.",
     .looks  = "CRASH: SIGSEGV, inside realloc((nil), 1)")
 {
     const struct level_range from_null = FROM_TO(BY_REALLOC_NULL, BY_REALLOC_NULL);
@@ -58,11 +63,13 @@ PROPERTY(realloc_keeps_contents,
     .answers_for = ABOUT(REALLOC_ONE), .answers_next_for = ABOUT(LITTLE_REALLOC),
     .scenarios = true, .quick = true,
     .title  = "the first min(old, new) bytes stay",
-    .clause = "realloc keeps the first min(old, new) bytes of the block",
+    .clause = "realloc keeps the first min(old, new) bytes of the block.",
     .source = "C17 7.22.3.5; NumPy 1.22 to 2.5: shape.c PyArray_Resize, ctors.c, textreading",
-    .why    = "every ndarray.resize, fromiter, fromfile, fromstring and loadtxt rests on it",
-    .hint   = "copy min(old, new) bytes; keep the old size where realloc can find it",
-    .looks  = "FAIL: byte 4095 of 4096 to be 0x8d, after realloc from 4096 to 8193; seen 0x00")
+    .why    = "ndarray.resize, fromiter, fromfile, fromstring and loadtxt rely on it.",
+    .wrong  = "memcpy(q, p, new_size); /* reads past a block that grows */",
+    .right  = "memcpy(q, p, old_size < new_size ? old_size : new_size);",
+    .hint   = "Copy min(old, new) bytes. Store the old size where realloc can find it.",
+    .looks  = "expected byte 4095 of 4096 to be 0x8d, after realloc from 4096 to 8193; seen 0x00")
 {
     const struct scenario_limits resized = {.most_size = 1 << 20,
                                             .most_bytes = 64 << 20,
@@ -90,11 +97,13 @@ PROPERTY(realloc_grown_part_usable,
     .id     = "realloc.grown-part-usable", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_FRESH, RANK_RESIZED, 28},
     .title  = "the grown part is usable",
-    .clause = "every byte of a grown block can be written and read back, and is in no other block",
+    .clause = "Every byte of a grown block can be written and read back, and belongs to no other "
+              "block.",
     .source = "C17 7.22.3 paragraph 1, 7.22.3.5",
-    .why    = "NumPy fills the new part at once, with zeros or with what it reads",
-    .hint   = "keep a block in place only if its own room is large enough; else take a new one",
-    .looks  = "FAIL: byte 0 of 90 to be 0x6e as it was written, after all 32 were resized")
+    .why    = "NumPy fills the new part right away, with zeros or with the data that it reads.",
+    .hint   = "Keep a block in place only if its own space is large enough. Otherwise allocate a "
+              "new block.",
+    .looks  = "expected byte 0 of 90 to be 0x6e as it was written, after all 32 were resized")
 {
     check_edges_growth();
     check_page_edges_growth();
@@ -106,11 +115,15 @@ PROPERTY(realloc_alignment,
     .id     = "realloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_REALLOC_ALIGNMENT,
     .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .scenarios = true, .quick = true,
     .title  = "resized blocks stay aligned",
-    .clause = "what realloc returns is aligned as malloc's blocks, moved or not, grown or shrunk",
+    .clause = "A block that realloc returns has the alignment that malloc guarantees.",
+    .tests  = "Blocks are grown and shrunk, in place and moved.",
     .source = "C17 7.22.3 paragraph 1",
-    .why    = "NumPy's loops load vectors, and an array stays marked as aligned after resize",
-    .hint   = "align the place in the new memory, and move the bytes if it differs from the old",
-    .looks  = "FAIL: realloc to 5000 of a block by malloc to be aligned to 16; 0x55d0c8a0b2a8")
+    .why    = "NumPy's loops use aligned vector loads, and an array stays marked as aligned after "
+              "resize.",
+    .hint   = "Align the address in the new memory, and move the bytes if the offset differs from "
+              "the old one.",
+    .looks  = "expected realloc to 5000 of a block by malloc to be aligned to 16; seen "
+              "0x55d0c8a0b2a8")
 {
     const struct scenario_limits limits = {.most_size = 1 << 20,
                                            .most_bytes = 16 << 20,
@@ -177,11 +190,15 @@ static void resize_calloc(size_t nelem, size_t elsize)
 PROPERTY(realloc_of_calloc,
     .id     = "realloc.of-calloc", .level = MUST, .basis = BASIS_C, .quick = true,
     .title  = "blocks from calloc can be resized",
-    .clause = "a block of calloc's is resized as one of malloc's with nelem * elsize bytes",
+    .clause = "realloc handles a block from calloc like a block of nelem * elsize bytes from "
+              "malloc.",
     .source = "C17 7.22.3.5: a pointer that calloc returned; NumPy 1.22 to 2.5: PyArray_Resize",
-    .why    = "np.zeros(n).resize(m) is the usual way to a buffer that grows",
-    .hint   = "write the product into the header in calloc, not one of its arguments",
-    .looks  = "FAIL: byte 10 of 80 to be 0x3f, after calloc(10, 8) and realloc to 121; seen 0x00")
+    .why    = "np.zeros(n).resize(m) is a common way to grow a buffer.",
+    .wrong  = "header->size = nelem;",
+    .right  = "header->size = nelem * elsize;",
+    .hint   = "In calloc store the product in the header, not one of the factors.",
+    .looks  = "expected byte 10 of 80 to be 0x3f, after calloc(10, 8) and realloc to 121; seen "
+              "0x00")
 {
     control_run(resize_mallocs, NULL, "with blocks of malloc's, or calloc's that stay as they are");
     for (size_t n = 1; n <= 4096; n += n < 600 ? stride(151) : 13 * stride(11)) {

@@ -66,12 +66,20 @@ PROPERTY(realloc_failure_keeps_block,
     .rule = HEAP_FAILURE_KEEPS_BLOCK, .rank = {RANK_RESIZED, RANK_RESIZED, 27},
     .answers_for = ABOUT(REALLOC_TOO_LARGE), .scenarios = true, .quick = true,
     .title  = "a failed realloc keeps the old block",
-    .clause = "a refused realloc returns NULL, and the old block keeps its bytes and size and can "
-              "be resized and freed",
+    .clause = "A realloc that fails returns NULL and leaves the old block valid.",
+    .tests  = "The old block keeps its bytes and size, and can be resized and freed.",
     .source = "C17 7.22.3.5 paragraphs 3 and 4; NumPy 1.22 to 2.5: alloc.c PyDataMem_UserRENEW",
-    .why    = "after NULL NumPy raises MemoryError, goes on with the old block, and frees it later",
-    .hint   = "change nothing before the new memory is there; check it for NULL first",
-    .looks  = "FAIL: realloc of 100 bytes to 18446744073709551615 to return NULL; 0x40")
+    .why    = "After NULL NumPy raises MemoryError, continues with the old block, and frees it "
+              "later.",
+    .wrong  = "free(p);\n"
+              "q = malloc(size); /* if NULL, the old block is gone */",
+    .right  = "if ((q = malloc(size)) == NULL)\n"
+              "    return NULL; /* p is unchanged */\n"
+              "memcpy(q, p, old_size < size ? old_size : size);\n"
+              "free(p);",
+    .hint   = "Change nothing before the new memory is available. Compare the new pointer with "
+              "NULL first.",
+    .looks  = "expected realloc of 100 bytes to 18446744073709551615 to return NULL; seen 0x40")
 {
     const struct scenario_limits small = {
         .most_size = 512 << 10,
@@ -121,10 +129,10 @@ static void shrink_from(size_t size)
 PROPERTY(realloc_past_2gib,
     .id     = "realloc.past-2gib", .level = MUST, .basis = BASIS_C, .ends_process = true,
     .title  = "sizes above 2 GiB are not truncated",
-    .clause = "realloc to or from more than 2 GiB returns NULL, or a block with all its bytes",
+    .clause = "realloc to or from more than 2 GiB returns NULL or a block with all its bytes.",
     .source = "C17 7.22.3.5; NEP 49: new_size is a size_t",
-    .why    = "an array of a few gigabytes is nothing unusual, and resize reaches every size",
-    .hint   = "keep sizes in size_t from end to end: parameters, headers, tables",
+    .why    = "Arrays of a few gigabytes are common, and resize accepts every size.",
+    .hint   = "Keep sizes in size_t everywhere: parameters, headers and tables.",
     .looks  = "CRASH: SIGSEGV at address 0x7f0c0ab12fff, while writing to byte 4294967300")
 {
     size_t sizes[] = {POWER_OF_2(31) + 5, POWER_OF_2(32) + 5};

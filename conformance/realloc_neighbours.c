@@ -101,11 +101,13 @@ static void expect_large_to_come_back(const struct shrinking *s)
 PROPERTY(realloc_releases_old,
     .id     = "realloc.releases-old", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .title  = "a moved block's old place is freed",
-    .clause = "realloc gives the old place back where it moves a block",
+    .clause = "If realloc moves a block, it frees the memory at the old address.",
     .source = "C17 7.22.3.5 paragraph 2: realloc deallocates the old object",
-    .why    = "fromiter over a million items moves its block thirty times, and would leak each",
-    .hint   = "free the old block once the new one is filled, on every path that moves",
-    .looks  = "WARN: memory to stop growing while blocks are resized; 310000 KiB more mapped")
+    .why    = "fromiter over a million items moves its block thirty times and would leak each old "
+              "block.",
+    .hint   = "Free the old block after you filled the new one, on every path that moves a block.",
+    .looks  = "expected memory to stop growing while blocks are resized; seen 310000 KiB more "
+              "mapped")
 {
     size_t turn = 0;
     control_run(move_about, &turn, "where it is done once");
@@ -177,11 +179,12 @@ static void skip_where_little_is_much(struct kept **last)
 PROPERTY(realloc_shrunk_gives_back,
     .id     = "realloc.shrunk-gives-back", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "a shrunk block releases memory",
-    .clause = "a live block that has shrunk to little keeps little of its memory",
+    .clause = "A live block that was shrunk to a small part of its size keeps only a small part of "
+              "its memory.",
     .source = "good practice; C17 7.22.3.5 paragraph 2",
-    .why    = "fromfile, fromstring and loadtxt shrink a block to what was read, and keep it",
-    .hint   = "move a block that lost more than half, or give back the pages after it",
-    .looks  = "WARN: memory to stop growing while blocks are written, shrunk to 100, and kept")
+    .why    = "fromfile, fromstring and loadtxt shrink a block to what they read, and keep it.",
+    .hint   = "Move a block that lost more than half of its size, or release the pages after it.",
+    .looks  = "expected memory to stop growing while blocks are written, shrunk to 100, and kept")
 {
     struct kept *last = NULL;
     skip_where_little_is_much(&last);

@@ -149,7 +149,7 @@ def judged(tap, what, kind, compiler, handler):
         result = suite.conform(handler + ":faulty", "--run=realloc.keeps-contents")
         held = (result.code == NOT_CONFORMANT and re.search("^FAIL +realloc", result.stdout, re.M)
                 and re.search(ADDRESS_REPORT, result.stdout)
-                and re.search("hint +build the handler with -g", result.stdout)
+                and re.search("hint +Build the handler with -g", result.stdout)
                 and re.search(r"actual +heap-buffer-overflow.*,\s+inside\s+realloc", result.stdout))
         tap.point(held, what + ": its report of a faulty one is shown", result)
     if kind.endswith("undefined"):

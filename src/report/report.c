@@ -125,17 +125,17 @@ const char *record_hint(const struct record *record, const struct property *prop
 {
     const struct property *about = property_find(record->attribute_to);
     if (record->by_checker == FOUND_UNDEFINED)
-        return "look at the line that was printed: C says nothing of what comes of it, so that the "
-               "next compiler may make something else of it";
+        return "Look at the printed line: its behavior is undefined in C, so another compiler may "
+               "give another result.";
     if (record->by_checker == FOUND_ERROR)
-        return "build the handler with -g, and look at the line that is named: the memory there is "
-               "not the handler's, or not yet, or no longer";
+        return "Build the handler with -g, and look at the reported line: it uses memory that the "
+               "handler does not own at that time.";
     if (record->control[0] != '\0')
-        return "it comes without what the clause is about: ordinary use goes wrong, so look at the "
-               "call and the sizes that are named";
+        return "Ordinary use fails too, without what this test is about: look at the reported call "
+               "and sizes.";
     if (about == NULL && record->verdict == CRASH && !property->ends_process &&
         call_in_words(&record->suspects[ENDED_IN]) != NULL)
-        return fmt("%s; a crash can have another cause: debug the call that is named",
+        return fmt("%s A crash can have another cause: debug the reported call.",
                    property->hint);
     return about != NULL ? about->hint : property->hint;
 }

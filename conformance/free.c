@@ -14,10 +14,13 @@ PROPERTY(free_null,
     .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL_ZERO),
     .scenarios = true, .ends_process = true, .quick = true,
     .title  = "free(NULL, 0) does nothing",
-    .clause = "free of NULL with size 0 does nothing, at any time",
+    .clause = "free(NULL, 0) does nothing, at any time.",
     .source = "C17 7.22.3.3 paragraph 2",
-    .why    = "cleanup paths free what they may not have allocated",
-    .hint   = "return if the pointer is NULL, before a header is read or a counter lowered",
+    .why    = "Cleanup code frees pointers that it may not have allocated.",
+    .wrong  = "header = (struct header *)p - 1;",
+    .right  = "if (p == NULL)\n"
+              "    return;",
+    .hint   = "Return if the pointer is NULL, before you read a header or decrement a counter.",
     .looks  = "CRASH: SIGSEGV at address 0xfffffffffffffff0, inside free((nil), 0)")
 {
     const struct scenario_limits limits = {
@@ -33,10 +36,11 @@ PROPERTY(free_null_with_size,
     .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 5}, .answers_for = ABOUT(FREE_NULL),
     .scenarios = true, .ends_process = true, .quick = true,
     .title  = "free(NULL, n) does nothing",
-    .clause = "free of NULL does nothing, whatever the size",
+    .clause = "free of NULL does nothing, for any size argument.",
     .source = "C17 7.22.3.3; item_selection.c _new_argsortlike, 1.22 to 2.5; _new_sortlike to 1.24",
-    .why    = "every argsort of a contiguous array calls free(NULL, 8 * n)",
-    .hint   = "return if the pointer is NULL, before the size picks a list or a counter",
+    .why    = "Every argsort of a contiguous array calls free(NULL, 8 * n).",
+    .hint   = "Return if the pointer is NULL, before the size selects a free list or changes a "
+              "counter.",
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40)")
 {
     const struct scenario_limits limits = {
@@ -70,14 +74,18 @@ PROPERTY(free_best_guess_size,
     .id     = "free.best-guess-size", .level = MUST, .basis = BASIS_NEP,
     .answers_for = ABOUT(FREE_WRONG_SIZE), .scenarios = true, .slow_ms = 44,
     .title  = "wrong sizes from NumPy are harmless",
-    .clause = "the wrong sizes that NumPy is known to pass harm nothing: the block is freed, and "
-              "later blocks are whole",
+    .clause = "free handles the wrong sizes that NumPy is known to pass: the block is freed, and "
+              "later blocks are intact.",
     .source = "NEP 49, NumPy C-API functions: the size is a best guess; NumPy 1.22 to 2.5: "
               "arrayobject.c array_dealloc, ctors.c array_from_text, PyArray_FromIter and "
               "PyArray_FromFile, alloc.c PyDataMem_UserNEW_ZEROED; 1.22: methods.c array_setstate",
-    .why    = "a.resize(0), fromstring('x', sep=' ') and others free a block with another's size",
-    .hint   = "find the size by the block (header, table, size class); do not use the one given",
-    .looks  = "FAIL: byte 32 of 1000 to be 0x1f as it was written, after wrong sizes; seen 0x5a")
+    .why    = "a.resize(0), fromstring('x', sep=' ') and other calls free a block with a different "
+              "size.",
+    .wrong  = "munmap(p, size); /* size is only NumPy's best guess */",
+    .right  = "munmap(header, header->length);",
+    .hint   = "Look up the size by the block (header, table or size class). Do not use the size "
+              "argument.",
+    .looks  = "expected byte 32 of 1000 to be 0x1f as it was written, after wrong sizes; seen 0x5a")
 {
     const struct scenario_limits limits = {
         .most_size = 256 << 10,
@@ -95,11 +103,13 @@ PROPERTY(free_any_size,
     .id     = "free.any-size", .level = SHOULD, .basis = BASIS_NEP,
     .answers_next_for = ABOUT(FREE_WRONG_SIZE), .scenarios = true,
     .title  = "any size argument is harmless",
-    .clause = "no size given to free, be it 0, one off, or SIZE_MAX, does any harm",
+    .clause = "free handles every size argument without harm.",
+    .tests  = "The sizes include 0, values one off, and SIZE_MAX.",
     .source = "NEP 49, NumPy C-API functions: the size is a best guess, without a bound",
-    .why    = "extension modules call the handler too, and the next NumPy may guess differently",
-    .hint   = "do not read the size at all, or only to report it",
-    .looks  = "WARN: memory to stop growing while blocks are freed with sizes that are wrong")
+    .why    = "Extension modules call the handler too, and later NumPy versions may guess "
+              "differently.",
+    .hint   = "Do not read the size argument, or use it for statistics only.",
+    .looks  = "expected memory to stop growing while blocks are freed with sizes that are wrong")
 {
     const struct level_range any = FROM_TO(ANY_TOLD_SIZE, ANY_TOLD_SIZE);
     const struct scenario_limits small = {
@@ -129,10 +139,11 @@ PROPERTY(free_any_contents,
     .id     = "free.any-contents", .level = MUST, .basis = BASIS_C, .scenarios = true,
     .ends_process = true, .quick = true,
     .title  = "block contents do not confuse free",
-    .clause = "realloc and free accept a block whatever is in it and in the block before it",
+    .clause = "realloc and free accept a block regardless of the bytes in it and in the block "
+              "before it.",
     .source = "C17 7.22.3.3, 7.22.3.5: the pointer alone says which block; 6.2.6.1: any bytes",
-    .why    = "an array can hold anything: a file, or memory that was freed before",
-    .hint   = "identify a block by its address, not by a word in it or before it",
+    .why    = "An array can hold anything, including the contents of a file or of freed memory.",
+    .hint   = "Identify a block by its address, not by a marker in it or before it.",
     .looks  = "CRASH: SIGABRT, inside free(0x7f1240, 64)")
 {
     enum { SIZE_16 = 5 };

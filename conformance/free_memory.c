@@ -10,11 +10,13 @@ PROPERTY(free_any_order,
     .id     = "free.any-order", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_FRESH, RANK_RESIZED, 16}, .scenarios = true,
     .title  = "blocks can be freed in any order",
-    .clause = "blocks can be freed in any order, and many of one size in a row",
+    .clause = "Blocks can be freed in any order, and many of one size in a row.",
     .source = "C17 7.22.3 paragraph 1: allocations are unordered, each ends by its deallocation",
-    .why    = "Python drops arrays as references go, the garbage collector in its own order",
-    .hint   = "merge only with neighbors that are free now; check how many blocks a cache takes",
-    .looks  = "FAIL: byte 0 of 51 to be 0xb0 as it was written, while the first is freed first")
+    .why    = "Python drops arrays in the order of their references, the garbage collector in its "
+              "own.",
+    .hint   = "Merge only with neighbors that are free now. Check the limit on the number of "
+              "cached blocks.",
+    .looks  = "expected byte 0 of 51 to be 0xb0 as it was written, while the first is freed first")
 {
     enum { SIZES_TO_128_KIB = 24 };
     const struct scenario_limits any = {.most_size = 4096, .most_bytes = 4 << 20};
@@ -35,11 +37,13 @@ PROPERTY(free_poison_stays_inside,
     .id     = "free.poison-stays-inside", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_BESIDE, RANK_BESIDE, 14}, .scenarios = true, .slow_ms = 48,
     .title  = "free changes no other block",
-    .clause = "free changes the bytes of no other block, at once or later",
+    .clause = "free never changes the bytes of another block, neither at once nor later.",
     .source = "C17 7.22.3 paragraph 1: each allocation is disjoint from any other object",
-    .why    = "debugging handlers overwrite what is freed; others keep their lists there",
-    .hint   = "poison the size that was requested, and nothing once the block has gone back",
-    .looks  = "FAIL: byte 0 of 1000 to be 0x7c as it was written, after free; seen 0xdd")
+    .why    = "Debugging handlers overwrite freed memory, and other handlers keep their lists "
+              "there.",
+    .hint   = "Overwrite only the requested size, and write nothing after the block is back in a "
+              "free list.",
+    .looks  = "expected byte 0 of 1000 to be 0x7c as it was written, after free; seen 0xdd")
 {
     enum { UP_TO_4_KIB = SIZE_4096 - 1 };
     for (uint8_t size = SIZE_17; size <= UP_TO_4_KIB; size++) { /* each size that is one of these */
@@ -59,12 +63,15 @@ PROPERTY(free_leaves_recycled_alone,
     .id     = "free.leaves-recycled-alone", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_BESIDE, RANK_IN_USE, 15}, .scenarios = true, .slow_ms = 56,
     .title  = "no late write to recycled memory",
-    .clause = "deferred work on a freed block stops when its memory is handed out again: nothing "
-              "writes there, then or seconds later",
+    .clause = "After free, the handler writes nothing to a block's memory once malloc has returned "
+              "it again.",
+    .tests  = "The new block is compared right away and again seconds later.",
     .source = "C17 6.2.4 paragraph 2: an object keeps its last-stored value in its lifetime",
-    .why    = "an array would change long after another one was deleted",
-    .hint   = "check under malloc's lock that the block is free before you poison or wipe it",
-    .looks  = "FAIL: byte 0 of 36 to be 0xe4 as it was written, 24 ms after it was made; seen 0xdd")
+    .why    = "An array would change long after another array was deleted.",
+    .hint   = "Under malloc's lock, check that the block is still free before you poison or wipe "
+              "it.",
+    .looks  = "expected byte 0 of 36 to be 0xe4 as it was written, 24 ms after it was made; seen "
+              "0xdd")
 {
     enum { PAUSE = 1, JUMP };
     static const struct {
@@ -142,11 +149,14 @@ PROPERTY(free_reclaims,
     .id     = "free.reclaims", .level = SHOULD, .basis = BASIS_QOI, .rule = HEAP_RECLAIMS,
     .answers_for = ABOUT(MEMORY_GROWS), .quick = true,
     .title  = "freed memory is used again",
-    .clause = "freed memory is given back or reused: cycles of the same work do not grow",
+    .clause = "Freed memory is released or reused, so repeated cycles of the same work do not "
+              "grow.",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",
-    .why    = "a loop over temporaries would otherwise end in MemoryError",
-    .hint   = "bound caches and quarantine; free on every path; do not mark blocks by contents",
-    .looks  = "WARN: memory to stop growing while blocks are made and freed; 75000 KiB more mapped")
+    .why    = "Otherwise a loop over temporaries ends in MemoryError.",
+    .hint   = "Limit caches and quarantine. Free on every path. Do not identify blocks by their "
+              "contents.",
+    .looks  = "expected memory to stop growing while blocks are made and freed; seen 75000 KiB "
+              "more mapped")
 {
     size_t turn = 0;
     control_run(make_and_free, &turn, "where it is done once");
@@ -182,11 +192,13 @@ static void make_and_free_falling(void *unused)
 PROPERTY(free_reclaims_bursts,
     .id     = "free.reclaims-bursts", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "memory of many freed blocks is reused",
-    .clause = "memory of many blocks freed in a row, or in growing sizes, is used again",
+    .clause = "Memory is used again after many blocks are freed in a row or in growing sizes.",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",
-    .why    = "a list of arrays is dropped at once, again and again",
-    .hint   = "count what a full cache gives back; remember the whole length of a reused mapping",
-    .looks  = "WARN: memory to stop growing while 900 blocks are made, then freed; 7392 KiB more")
+    .why    = "Programs drop whole lists of arrays at once, again and again.",
+    .hint   = "When a full cache releases blocks, update its count. Keep the whole length of a "
+              "reused mapping.",
+    .looks  = "expected memory to stop growing while 900 blocks are made, then freed; seen 7392 "
+              "KiB more")
 {
     expect_no_growth(20, make_and_free_burst, NULL, NULL,
                      "900 blocks of up to 4000 bytes are made, and then freed");

@@ -104,12 +104,13 @@ static void attribute_where_one_size_is_lost(void)
 PROPERTY(free_reclaims_other_sizes,
     .id     = "free.reclaims-other-sizes", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "freed memory serves other sizes",
-    .clause = "freed memory is given back or serves other sizes: with one block live and no size "
-              "repeated, growth stops below a gibibyte",
+    .clause = "Freed memory is released or serves other sizes, even if no size repeats.",
+    .tests  = "With one block live and no size repeated, growth has to stop below 1 GiB.",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",
-    .why    = "arrays read from files have ever other sizes: one list per size kept 960 MiB",
-    .hint   = "bound caches and quarantines by their total bytes; give back the oldest",
-    .looks  = "WARN: freed memory to serve blocks of other sizes; 290 MiB more in memory")
+    .why    = "Arrays read from files have varying sizes: one free list per size kept 960 MiB.",
+    .hint   = "Limit caches and quarantines by their total bytes, and release the oldest blocks "
+              "first.",
+    .looks  = "expected freed memory to serve blocks of other sizes; seen 290 MiB more in memory")
 {
     enum { FEW = 30, MANY = 100 };
     struct turns turns = {0}, before;

@@ -54,11 +54,16 @@ PROPERTY(free_keeps_errno,
     .id     = "free.keeps-errno", .level = SHOULD, .basis = BASIS_QOI, .rule = HEAP_KEEPS_ERRNO,
     .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4}, .quick = true,
     .title  = "free preserves errno",
-    .clause = "free leaves errno as it was",
+    .clause = "free leaves errno unchanged.",
     .source = "POSIX.1-2024, free(): errno is preserved; glibc does so since 2.33",
-    .why    = "cleanup code runs between a call that failed and the look at errno",
-    .hint   = "save errno first and put it back last, around munmap and madvise in particular",
-    .looks  = "WARN: errno to be 2 still, after free of 1048576 bytes; 22")
+    .why    = "Cleanup code runs between a failed call and the check of errno.",
+    .wrong  = "munmap(block, length); /* may set errno */",
+    .right  = "int saved = errno;\n"
+              "munmap(block, length);\n"
+              "errno = saved;",
+    .hint   = "Save errno at the start and restore it at the end, above all around munmap and "
+              "madvise.",
+    .looks  = "expected errno to be 2 still, after free of 1048576 bytes; seen 22")
 {
     free_blocks(free_with_errno);
 }
@@ -111,11 +116,18 @@ PROPERTY(free_keeps_pending_exception,
     .id     = "free.keeps-pending-exception", .level = MUST, .basis = BASIS_CALLER,
     .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 4},
     .title  = "free keeps a pending exception",
-    .clause = "an exception that is pending when free is called stays, with its traceback",
+    .clause = "A Python exception that is pending when free is called stays pending, with its "
+              "traceback.",
     .source = "NumPy 1.22 to 2.5: PyArray_FromIter, textreading/rows.c, ufunc loops drop arrays so",
-    .why    = "the error would be lost, or replaced by an unrelated one",
-    .hint   = "do not call Python from free, or call PyErr_Fetch before and PyErr_Restore after",
-    .looks  = "FAIL: the ValueError that was pending to be pending still; no exception is")
+    .why    = "The error would be lost or replaced by an unrelated one.",
+    .wrong  = "PyObject_CallNoArgs(on_free);",
+    .right  = "PyObject *type, *value, *traceback;\n"
+              "PyErr_Fetch(&type, &value, &traceback);\n"
+              "Py_XDECREF(PyObject_CallNoArgs(on_free));\n"
+              "PyErr_Clear();\n"
+              "PyErr_Restore(type, value, traceback);",
+    .hint   = "Do not call Python from free, or call PyErr_Fetch before and PyErr_Restore after.",
+    .looks  = "expected the ValueError that was pending to be pending still; seen no exception is")
 {
     raise_exception();
     free_blocks(free_with_exception);

@@ -103,12 +103,17 @@ PROPERTY(free_in_another_thread,
     .id     = "free.in-another-thread", .level = MUST, .basis = BASIS_CALLER,
     .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 29}, .slow_ms = 43, .threads = true, .quick = true,
     .title  = "blocks can be freed by another thread",
-    .clause = "a block can be freed in another thread than the one that made it, even after that "
-              "one ended, and is not lost",
+    .clause = "Another thread than the one that made a block can free it, and the memory is not "
+              "lost.",
+    .tests  = "The thread that made the block is still running or has ended.",
     .source = "NEP 49, High level design; NumPy 1.22 to 2.5: array_dealloc in any thread",
-    .why    = "arrays travel through queues to threads that never installed the handler",
-    .hint   = "keep with the block what free needs; give it to its owner's list under a lock",
-    .looks  = "FAIL: memory to stop growing while blocks are made here and freed in others")
+    .why    = "Queues pass arrays to threads that never installed the handler.",
+    .wrong  = "cache->free[class] = p; /* of this thread, not of the block's owner */",
+    .right  = "pthread_mutex_lock(&header->owner->lock);\n"
+              "push(header->owner, p);\n"
+              "pthread_mutex_unlock(&header->owner->lock);",
+    .hint   = "Store with the block what free needs. Return it to its owner's list under a lock.",
+    .looks  = "expected memory to stop growing while blocks are made here and freed in others")
 {
     enum { SOME = 6, QUARANTINE = 230 };
     struct blocks blocks = {0};

@@ -119,11 +119,14 @@ static void use_all_sizes(bool garbage)
 PROPERTY(numpy_freed_inside_a_call,
     .id     = "numpy.freed-inside-a-call", .level = MUST, .basis = BASIS_CALLER,
     .title  = "free during another call is safe",
-    .clause = "arrays that the garbage collector frees inside a call, same thread, do no harm",
+    .clause = "The garbage collector can free arrays on the same thread while a handler function "
+              "runs.",
     .source = "NumPy 1.22 to 2.5: array_dealloc; CPython collects where it makes objects",
-    .why    = "a handler that calls Python under its lock deadlocks when that frees an array",
-    .hint   = "call Python before you lock or after you unlock, with no list half changed",
-    .looks  = "FAIL: malloc to return, though Python collects garbage in it; no end after 3.33 s")
+    .why    = "A handler that calls Python while it holds its lock deadlocks if that frees an "
+              "array.",
+    .hint   = "Call Python before you lock or after you unlock, while no list is half updated.",
+    .looks  = "expected malloc to return, though Python collects garbage in it; seen no end after "
+              "3.33 s")
 {
     collect_at_once();
     install_handler(subject_traced());

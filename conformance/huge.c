@@ -314,11 +314,17 @@ static void make_and_free_huge(void *granted)
 PROPERTY(free_reclaims_huge,
     .id     = "free.reclaims-huge", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "address space of huge blocks is freed",
-    .clause = "the address space of a freed block of more than 2 GiB is given back or used again",
+    .clause = "The address space of a freed block of more than 2 GiB is released or used again.",
     .source = "C17 7.22.3.3: free makes the space available for further allocation",
-    .why    = "a program that frees such an array each minute loses a terabyte of addresses a day",
-    .hint   = "pass munmap a size_t length: an int is cut, and what is beyond 4 GiB stays",
-    .looks  = "WARN: memory to stop growing while blocks of more than 2 GiB are made and freed")
+    .why    = "A program that frees such an array each minute loses a terabyte of address space a "
+              "day.",
+    .wrong  = "int length = size;\n"
+              "munmap(block, length);",
+    .right  = "size_t length = size;\n"
+              "munmap(block, length);",
+    .hint   = "Pass munmap a size_t length. An int truncates it, and everything beyond 4 GiB stays "
+              "mapped.",
+    .looks  = "expected memory to stop growing while blocks of more than 2 GiB are made and freed")
 {
     bool granted = false;
     const char *why = sizeof(size_t) == 4 ? "a size_t has 32 bits here" : why_not();

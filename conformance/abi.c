@@ -27,10 +27,10 @@ PROPERTY(abi_loads,
     .id     = "abi.loads", .level = MUST, .basis = BASIS_NEP, .ends_process = true, .first = true,
     .quick = true,
     .title  = "the object loads and makes one block",
-    .clause = "loading the object gives a handler that can make one block and take it back",
+    .clause = "Loading the object yields a handler that can allocate one block and free it.",
     .source = "NEP 49, PyDataMem_SetHandler; nep49.h",
-    .why    = "nothing else can be tested on a handler that does not get this far",
-    .hint   = "run it under a debugger: a constructor, the getter, or a first call crashes",
+    .why    = "No other property can be tested if this fails.",
+    .hint   = "Run it under a debugger: a constructor, nep49_get_handler or a first call crashes.",
     .looks  = "CRASH: SIGSEGV, while loading libmine.so")
 {
     PyDataMem_Handler *handler = subject_handler();
@@ -68,11 +68,14 @@ PROPERTY(abi_name_terminated,
     .id     = "abi.name-terminated", .level = MUST, .basis = BASIS_NEP,
     .rule = HEAP_NAME_TERMINATED, .quick = true,
     .title  = "the name ends in a NUL",
-    .clause = "the name ends in a NUL within its 127 bytes",
+    .clause = "The name ends in a NUL within its 127 bytes.",
     .source = "NEP 49, PyDataMem_Handler: char name[127]; alloc.c get_handler_name, 1.22 and later",
-    .why    = "NumPy reads on behind the name, into the version and the addresses of functions",
-    .hint   = "keep the name to 126 bytes; strncpy writes no NUL where it has to cut",
-    .looks  = "a NUL among the 127 bytes of the name: none, in xxxxxxxxxxxxxxxxxxxxxxxx")
+    .why    = "NumPy reads past the name, into the version and the function pointers.",
+    .wrong  = "strncpy(handler.name, label, sizeof handler.name);",
+    .right  = "snprintf(handler.name, sizeof handler.name, \"%s\", label);",
+    .hint   = "Keep the name to 126 bytes. strncpy writes no NUL if it truncates; use snprintf.",
+    .looks  = "expected a NUL among the 127 bytes of the name; seen none, in "
+              "xxxxxxxxxxxxxxxxxxxxxxxx")
 {
     expect(name_length() < sizeof subject_handler()->name, "a NUL among the 127 bytes of the name",
            "none, in %s", name_to_show());
@@ -81,11 +84,12 @@ PROPERTY(abi_name_terminated,
 PROPERTY(abi_name_utf8,
     .id     = "abi.name-utf8", .level = MUST, .basis = BASIS_CALLER, .rule = HEAP_NAME_UTF8,
     .title  = "the name is UTF-8",
-    .clause = "the name is UTF-8",
+    .clause = "The name is valid UTF-8.",
     .source = "NumPy alloc.c get_handler_name: PyUnicode_FromString, 1.22 and later",
-    .why    = "numpy.core.multiarray.get_handler_name raises UnicodeDecodeError",
-    .hint   = "write ASCII; where a longer name is cut, cut between two letters",
-    .looks  = "the name to be UTF-8: UnicodeDecodeError: 'utf-8' codec can't decode byte 0xe9")
+    .why    = "numpy.core.multiarray.get_handler_name raises UnicodeDecodeError.",
+    .hint   = "Use ASCII. If you truncate a longer name, truncate between two characters.",
+    .looks  = "expected the name to be UTF-8; seen UnicodeDecodeError: 'utf-8' codec can't decode "
+              "byte 0xe9")
 {
     PyObject *name = decoded_name();
     if (name == NULL)
@@ -106,11 +110,12 @@ static bool python_says(PyObject *object, const char *method)
 PROPERTY(abi_name_says_something,
     .id     = "abi.name-says-something", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "the name identifies the handler",
-    .clause = "the name is not empty, can be printed, and is not that of NumPy's own handler",
+    .clause = "The name is not empty, is printable, and differs from the name of NumPy's own "
+              "handler.",
     .source = "good practice; NumPy's own is default_allocator, alloc.c, 1.22 and later",
-    .why    = "get_handler_name is how a user finds out who has an array's memory",
-    .hint   = "name the library that the handler is from",
-    .looks  = "a name other than that of NumPy's own handler: default_allocator")
+    .why    = "Users find out with get_handler_name which handler owns an array's memory.",
+    .hint   = "Set the name to the name of the library that provides the handler.",
+    .looks  = "expected a name other than that of NumPy's own handler; seen default_allocator")
 {
     PyObject *name = decoded_name();
     if (name == NULL) {
@@ -131,11 +136,12 @@ PROPERTY(abi_name_says_something,
 PROPERTY(abi_version,
     .id     = "abi.version", .level = MUST, .basis = BASIS_NEP, .rule = HEAP_VERSION, .quick = true,
     .title  = "the version is 1",
-    .clause = "the version is 1",
+    .clause = "The version field is 1.",
     .source = "NEP 49, PyDataMem_Handler; ndarraytypes.h, 1.22 and later",
-    .why    = "it tells NumPy which struct it has; another number is another layout",
-    .hint   = "set .version = 1; it is not the version of the library",
-    .looks  = "version 1: 0")
+    .why    = "NumPy selects the layout of the struct by the version; another number means another "
+              "layout.",
+    .hint   = "Set .version = 1. It is the version of the struct, not of your library.",
+    .looks  = "expected version 1; seen 0")
 {
     expect(subject_handler()->version == 1, "version 1", "%d", subject_handler()->version);
 }
@@ -144,11 +150,12 @@ PROPERTY(abi_functions_present,
     .id     = "abi.functions-present", .level = MUST, .basis = BASIS_NEP,
     .rule = HEAP_FUNCTIONS_PRESENT, .answers_for = ABOUT(MISSING_FUNCTION), .quick = true,
     .title  = "all four functions are present",
-    .clause = "none of malloc, calloc, realloc and free is a null pointer",
+    .clause = "None of malloc, calloc, realloc and free is a null pointer.",
     .source = "NEP 49, PyDataMemAllocator; alloc.c calls them without a check, 1.22 and later",
-    .why    = "NumPy jumps to address 0, perhaps only at the first resize",
-    .hint   = "write all four; realloc can be malloc, memcpy and free",
-    .looks  = "a function for realloc: NULL")
+    .why    = "NumPy calls address 0, perhaps not before the first resize.",
+    .hint   = "Write all four functions. realloc can be malloc, memcpy of min(old, new) bytes, and "
+              "free.",
+    .looks  = "expected a function for realloc; seen NULL")
 {
     const PyDataMemAllocator *a = &subject_handler()->allocator;
     expect(a->malloc != NULL, "a function for malloc", "NULL");
@@ -276,12 +283,17 @@ PROPERTY(abi_struct_stays,
     .id     = "abi.struct-stays", .level = MUST, .basis = BASIS_NEP,
     .answers_for = ABOUT(STRUCT_GONE),
     .title  = "the struct stays in memory",
-    .clause = "the struct stays in memory: after calls, without live blocks, after a thread "
-              "ended, after a second call of the getter",
+    .clause = "The PyDataMem_Handler struct stays in memory as long as the process runs.",
+    .tests  = "The struct is read after calls, without live blocks, after a thread ended, and "
+              "after a second call of the getter.",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; alloc.c, 1.22 to 2.5",
-    .why    = "the next array calls an unmapped address, and the crash names that function",
-    .hint   = "make it static, or never free it: NumPy does not report that the last array is gone",
-    .looks  = "FAIL: the struct at 0x7f12a0 to be in memory still, after calls; it is gone")
+    .why    = "The next array calls through an unmapped address, and the crash names an unrelated "
+              "function.",
+    .wrong  = "PyDataMem_Handler *h = malloc(sizeof *h); /* freed with the last block */",
+    .right  = "static PyDataMem_Handler handler = {\"mine\", 1, {NULL, mine_malloc, ...}};",
+    .hint   = "Make the struct static, or never free it: NumPy does not report that the last array "
+              "is gone.",
+    .looks  = "expected the struct at 0x7f12a0 to be in memory still, after calls; seen it is gone")
 {
     struct random random = {random_next(rng())};
     call_while_there(&random);
@@ -304,12 +316,14 @@ PROPERTY(abi_struct_constant,
     .id     = "abi.struct-constant", .level = MUST, .basis = BASIS_NEP,
     .rule = HEAP_STRUCT_CONSTANT, .answers_for = ABOUT(STRUCT_CHANGED),
     .title  = "the struct never changes",
-    .clause = "the struct stays the same: during and after calls, failed ones included, in "
-              "threads, after the getter, in a forked child",
+    .clause = "The contents of the PyDataMem_Handler struct never change once the handler is "
+              "loaded.",
+    .tests  = "The struct is compared during and after calls, failed calls included, in threads, "
+              "after the getter, and in a forked child.",
     .source = "NEP 49, PyDataMem_Handler: each array keeps the capsule and reads the struct",
-    .why    = "an array that one pair of function and ctx made would be freed by another",
-    .hint   = "set everything before you return the struct; keep what changes behind ctx",
-    .looks  = "ctx in the struct to stay 0x55d0c8, after a call that failed: 0")
+    .why    = "One pair of function and ctx allocates an array, and another pair frees it.",
+    .hint   = "Set all fields before you return the struct. Keep what changes behind ctx.",
+    .looks  = "expected ctx in the struct to stay 0x55d0c8, after a call that failed; seen 0")
 {
     PyDataMem_Handler was = *subject_handler();
     const char *why = NULL;
@@ -344,11 +358,11 @@ PROPERTY(abi_getter_stable,
     .id     = "abi.getter-stable", .level = MUST, .basis = BASIS_NEP, .rule = HEAP_GETTER_STABLE,
     .quick = true,
     .title  = "the getter returns the same handler",
-    .clause = "nep49_get_handler answers the same handler whenever it is asked",
+    .clause = "nep49_get_handler returns the same handler on every call.",
     .source = "nep49.h, as NEP 49 has one capsule of one struct for a handler",
-    .why    = "two threads that install it would have two handlers, and arrays that outlive one",
-    .hint   = "make it once, keep it in a static variable, and return that",
-    .looks  = "the getter to answer 0x55d0c8 again, at once: 0x55d1f0")
+    .why    = "Two threads that install it get two handlers, and arrays can outlive one of them.",
+    .hint   = "Create the handler once, keep it in a static variable, and return that variable.",
+    .looks  = "expected the getter to answer 0x55d0c8 again, at once; seen 0x55d1f0")
 {
     if (subject()->getter == NULL)
         skip("it exports the struct itself, and no getter");
@@ -364,11 +378,13 @@ PROPERTY(abi_getter_stable,
 PROPERTY(abi_claims_known,
     .id     = "abi.claims-known", .level = MUST, .basis = BASIS_CLAIM, .quick = true,
     .title  = "every claim is known and consistent",
-    .clause = "the suite can read every word of nep49_claims, and no two contradict",
+    .clause = "This suite knows every word of nep49_claims, and no two claims contradict each "
+              "other.",
     .source = "nep49.h, the table of claims",
-    .why    = "a claim that nobody tests is worth nothing, and looks as if it were",
-    .hint   = "spell it as nep49.h does; leave out what the suite has no property for",
-    .looks  = "claims that are known: wait-free: not a claim that this version of the suite knows")
+    .why    = "A claim that is not tested looks like a promise that was verified.",
+    .hint   = "Spell claims as nep49.h does. Leave out claims for which the suite has no property.",
+    .looks  = "expected claims that are known; seen wait-free: not a claim that this version of "
+              "the suite knows")
 {
     struct claims claims;
     const char *wrong = claims_parse(subject()->claims, &claims);
@@ -474,11 +490,13 @@ PROPERTY(abi_ctx_passed,
     .id     = "abi.ctx-passed", .level = MUST, .basis = BASIS_NEP,
     .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 0}, .ends_process = true,
     .title  = "the functions use the ctx they receive",
-    .clause = "the functions work from the ctx that they are given: two copies of the object in "
-              "one process never mix",
+    .clause = "The functions work on the ctx that they receive, so two copies of the object in one "
+              "process never mix.",
     .source = "NEP 49, PyDataMemAllocator: ctx is passed to each of the four",
-    .why    = "two libraries can carry the same handler; NumPy passes each block its own ctx",
-    .hint   = "keep all state behind ctx or in static variables, not under a shared name",
+    .why    = "Two libraries can contain the same handler; NumPy passes each block the ctx of its "
+              "own copy.",
+    .hint   = "Keep all state behind ctx or in static variables, not under a name that other "
+              "objects share.",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c8, 100)")
 {
     struct subject twin;
@@ -524,12 +542,14 @@ PROPERTY(abi_loads_quietly,
     .id     = "abi.loads-quietly", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .fixture = FIXTURE_UNLOADED,
     .title  = "loading prints and changes nothing",
-    .clause = "loading the object prints nothing and leaves signal dispositions and mask, locale, "
-              "umask, limits and working directory alone",
+    .clause = "Loading the object prints nothing and leaves the settings of the process alone.",
+    .tests  = "The settings are signal dispositions, signal mask, locale, umask, limits and "
+              "working directory.",
     .source = "good practice; Python's own handling rests on the signals",
-    .why    = "a program that imports a library expects its own process settings to stay",
-    .hint   = "leave them alone, at load and later",
-    .looks  = "the disposition of SIGSEGV to stay the default action, after loading: 0x7f12a0")
+    .why    = "A program that imports a library expects its own process settings to stay.",
+    .hint   = "Do not change these settings, neither at load nor later.",
+    .looks  = "expected the disposition of SIGSEGV to stay the default action, after loading; seen "
+              "0x7f12a0")
 {
     python_subject_prepare(subject_place());
     struct state *before = state_note(STATE_SIGNALS | STATE_AT_LOAD);
@@ -543,11 +563,14 @@ PROPERTY(abi_loads_same_arithmetic,
     .id     = "abi.loads-same-arithmetic", .level = MUST, .basis = BASIS_CALLER,
     .fixture = FIXTURE_UNLOADED,
     .title  = "loading keeps floating-point modes",
-    .clause = "loading the object keeps the rounding mode, precision, traps and subnormal numbers",
+    .clause = "Loading the object keeps the rounding mode, precision, traps and the treatment of "
+              "subnormal numbers.",
     .source = "NumPy 1.22 to 2.5: the loops of umath compute in the mode that they find; C17 7.6",
-    .why    = "NumPy's results change in the whole process: tiny numbers are 0, sums differ",
-    .hint   = "link without -ffast-math and -Ofast, which change the mode at load (GCC < 13)",
-    .looks  = "FAIL: subnormal numbers to stay results, operands, after loading; results flushed to 0")
+    .why    = "NumPy's results change in the whole process: subnormal numbers become 0, and sums "
+              "differ.",
+    .hint   = "Link without -ffast-math and -Ofast, which change the mode at load (GCC before 13).",
+    .looks  = "expected subnormal numbers to stay results, operands, after loading; seen results "
+              "flushed to 0")
 {
     struct state *before = state_note(STATE_ARITHMETIC);
     load_subject();
@@ -557,11 +580,12 @@ PROPERTY(abi_loads_same_arithmetic,
 PROPERTY(abi_loads_alone,
     .id     = "abi.loads-alone", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
     .title  = "loading starts no thread or process",
-    .clause = "loading the object and its handler starts no thread and leaves no process",
+    .clause = "Loading the object and its handler starts no thread and leaves no process.",
     .source = "good practice",
-    .why    = "a later fork loses the thread; wait() returns a child of another origin",
-    .hint   = "start a thread with the first block, and again in a forked child (pthread_atfork)",
-    .looks  = "WARN: as many threads as before, after loading; 2 more")
+    .why    = "A later fork loses the thread, and wait() in the program returns a child that it "
+              "did not start.",
+    .hint   = "Start a thread with the first block, and again in a forked child (pthread_atfork).",
+    .looks  = "expected as many threads as before, after loading; seen 2 more")
 {
     adopt_orphans();
     size_t threads = count_threads();

@@ -215,13 +215,17 @@ static void expect_exit_of_child(bool fills)
 PROPERTY(process_fork_child,
     .id     = "process.fork-child", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 147,
     .title  = "a forked child can use blocks",
-    .clause = "a forked child, and its child, can use, resize, free and make blocks; its writes "
-              "stay its own, and exit() ends it",
+    .clause = "A forked child can use, resize and free inherited blocks and make new ones.",
+    .tests  = "A grandchild does the same. Writes of a child must not reach the parent, and exit() "
+              "has to end the child.",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, with one thread",
-    .why    = "multiprocessing and web servers fork with arrays alive",
-    .hint   = "map memory private, without MADV_DONTFORK; copy other memory in a pthread_atfork "
-              "handler; do not wait for a thread that the child lacks",
-    .looks  = "WARN: byte 0 of 5000 to be 0x77 as it was written, after a child wrote; seen 0x3d")
+    .why    = "multiprocessing and web servers fork while arrays are live.",
+    .wrong  = "mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);",
+    .right  = "mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);",
+    .hint   = "Map memory private, without MADV_DONTFORK. Copy other memory in a pthread_atfork "
+              "handler. Do not wait for a thread that the child lacks.",
+    .looks  = "expected byte 0 of 5000 to be 0x77 as it was written, after a child wrote; seen "
+              "0x3d")
 {
     bool ends = program_survives(use_and_free_all, NULL);
     control_begin("without a fork");
@@ -379,11 +383,13 @@ static void turns_of_parent(struct fork_in_turns *f)
 PROPERTY(process_fork_both_sides,
     .id     = "process.fork-both-sides", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "parent and child do not interfere",
-    .clause = "after a fork parent and child use blocks at once, and change none of the other's",
+    .clause = "After a fork, parent and child can use blocks at the same time without changing "
+              "each other's data.",
     .source = "POSIX.1-2024, fork(): the child is a copy of its parent, memory included",
-    .why    = "a worker's results would appear in the arrays of its server",
-    .hint   = "share neither blocks nor free lists (MAP_SHARED); or begin a new arena",
-    .looks  = "WARN: byte 0 of 3000 to be 0x77 as it was written, after a fork; seen 0x3d")
+    .why    = "A worker's results would appear in the arrays of its server.",
+    .hint   = "Share neither blocks nor free lists (MAP_SHARED), or start a new arena in the "
+              "child.",
+    .looks  = "expected byte 0 of 3000 to be 0x77 as it was written, after a fork; seen 0x3d")
 {
     struct side side, other;
     struct fork_in_turns f = {.side = &side};
@@ -482,11 +488,17 @@ PROPERTY(process_fork_while_busy,
     .id     = "process.fork-while-busy", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 66,
     .fixture = FIXTURE_BARE,
     .title  = "fork while a thread is in the handler",
-    .clause = "a fork while another thread is inside the handler leaves it usable in the child",
+    .clause = "If a process forks while another thread is inside the handler, the handler stays "
+              "usable in the child.",
     .source = "POSIX.1-2024, pthread_atfork(): its purpose; glibc's own malloc works in the child",
-    .why    = "the child's first array would wait for a lock whose owner does not exist there",
-    .hint   = "take every lock in pthread_atfork's prepare handler, release it in the other two",
-    .looks  = "WARN: calls of a forked child to return; no end after 3.33 s")
+    .why    = "The child's first array would wait for a lock whose owner does not exist there.",
+    .wrong  = "pthread_mutex_lock(&lock); /* never released in the child */",
+    .right  = "static void take_all(void) { pthread_mutex_lock(&lock); }\n"
+              "static void release_all(void) { pthread_mutex_unlock(&lock); }\n"
+              "pthread_atfork(take_all, release_all, release_all);",
+    .hint   = "In pthread_atfork's prepare handler take every lock, and release it in the other "
+              "two.",
+    .looks  = "expected calls of a forked child to return; seen no end after 3.33 s")
 {
     if (CONFORM_SANITIZED)
         skip("the sanitizer's own allocator is not made for a fork while it is busy");

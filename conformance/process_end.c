@@ -17,10 +17,11 @@ PROPERTY(process_late_free,
     .id     = "process.late-free", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 46,
     .ends_process = true,
     .title  = "calls work during interpreter shutdown",
-    .clause = "blocks can be freed, resized and made while the interpreter shuts down",
+    .clause = "Blocks can be freed, resized and made while the interpreter shuts down.",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; array_dealloc, 1.22 to 2.5",
-    .why    = "arrays in modules and cycles are freed after atexit ran: a crash fails the program",
-    .hint   = "tear nothing down in an atexit function, and import or call nothing from free",
+    .why    = "Arrays in modules and cycles are freed after atexit functions ran: a crash fails "
+              "the program.",
+    .hint   = "Release nothing in an atexit function, and do not import or call Python from free.",
     .looks  = "CRASH: SIGSEGV at address 0, inside free(0x55d0c8a0b2a0, 8000)")
 {
     struct recorder *recorder = recorder_create(subject_traced(), NULL);
@@ -112,10 +113,12 @@ PROPERTY(process_use_at_exit,
     .id     = "process.use-at-exit", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
     .fixture = FIXTURE_UNLOADED,
     .title  = "calls work in atexit() functions",
-    .clause = "a function of an earlier atexit() can still use, resize, make and free blocks",
+    .clause = "A function registered earlier with atexit() can still use, resize, make and free "
+              "blocks.",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4: reverse order",
-    .why    = "Py_FinalizeEx in atexit, and destructors of static C++ objects, free arrays there",
-    .hint   = "tear nothing down in an atexit function or static destructor: the kernel frees it",
+    .why    = "Py_FinalizeEx in atexit, and destructors of static C++ objects, free arrays there.",
+    .hint   = "Release nothing in an atexit function or static destructor: the kernel frees the "
+              "memory.",
     .looks  = "CRASH: SIGSEGV at address 0x80, inside free(0x557b3a256080, 1858)")
 {
     control_begin("before a program ends");
@@ -158,11 +161,12 @@ static void expect_quiet_end(void)
 PROPERTY(process_ends_quietly,
     .id     = "process.ends-quietly", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "no output at the end",
-    .clause = "a program that freed all blocks ends without output of the handler",
+    .clause = "If a program freed all blocks, the handler prints nothing when the program ends.",
     .source = "good practice",
-    .why    = "an extra line at the end of each program, and of each child, breaks who reads it",
-    .hint   = "print statistics where a variable of the environment asks for them",
-    .looks  = "WARN: nothing to be printed at the end of the program; 31 bytes were")
+    .why    = "An extra line at the end of each program and each child breaks programs that parse "
+              "the output.",
+    .hint   = "Print statistics only if an environment variable requests them.",
+    .looks  = "expected nothing to be printed at the end of the program; seen 31 bytes were")
 {
     control_run(use_and_free_all, NULL, "before a program ends");
     expect_quiet_end(); /* before there is more than a pipe holds of who prints all the time */

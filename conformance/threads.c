@@ -34,10 +34,13 @@ PROPERTY(threads_first_call,
     .id     = "threads.first-call", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
     .fixture = FIXTURE_BARE, .scenarios = true,
     .title  = "any function can be called first",
-    .clause = "each of the four functions can be the first that a new thread calls",
+    .clause = "Each of the four functions can be the first that a new thread calls.",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; array_dealloc, 1.22 to 2.5",
-    .why    = "a thread that only receives arrays frees or resizes before it allocates",
-    .hint   = "create a thread's state on demand in all four, for any number of threads",
+    .why    = "A thread that only receives arrays frees or resizes before it allocates.",
+    .wrong  = "cache = pthread_getspecific(key); /* NULL before the first malloc */",
+    .right  = "if ((cache = pthread_getspecific(key)) == NULL)\n"
+              "    cache = new_cache();",
+    .hint   = "Create a thread's state on demand in all four functions, for any number of threads.",
     .looks  = "CRASH: SIGSEGV at address 0, inside free(0x7f1b2c000b70, 100)")
 {
     check_threads(20000, FREED_THERE, CHAIN);
@@ -47,11 +50,11 @@ PROPERTY(threads_any_number,
     .id     = "threads.any-number", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 50,
     .fixture = FIXTURE_BARE, .scenarios = true,
     .title  = "any number of threads is served",
-    .clause = "threads are served the same, however many are or have been",
+    .clause = "The handler serves any number of threads, past and present, in the same way.",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy uses any thread",
-    .why    = "a server starts a thread per request: the 1025th would find the table full",
-    .hint   = "reuse the entry of an ended thread, or serve a thread without a cache",
-    .looks  = "FAIL: malloc(64): it was refused with 128 bytes live in 2 blocks")
+    .why    = "A server starts a thread per request: the 1025th would find the table full.",
+    .hint   = "Reuse the entry of an ended thread, or serve a thread without a cache.",
+    .looks  = "expected malloc(64); seen it was refused with 128 bytes live in 2 blocks")
 {
     struct scenario_limits limits = {
         .least_size = 64,
@@ -75,11 +78,11 @@ PROPERTY(threads_outlives_its_thread,
     .id     = "threads.outlives-its-thread", .level = MUST, .basis = BASIS_CALLER,
     .fixture = FIXTURE_BARE, .scenarios = true,
     .title  = "blocks outlive their thread",
-    .clause = "a block stays as it is after the thread that made it has ended, until it is freed",
+    .clause = "A block stays unchanged after the thread that made it ended, until it is freed.",
     .source = "C17 7.22.3 paragraph 1: an allocated object lives until its deallocation",
-    .why    = "what a worker thread computed is used when the worker is gone",
-    .hint   = "keep a thread's arena, or hand it on with its live blocks",
-    .looks  = "FAIL: byte 0 is 0x00 and not 0x2c as it was written, when it was looked at")
+    .why    = "Programs use the results of a worker thread after the worker ended.",
+    .hint   = "Keep a thread's arena, or pass it on together with its live blocks.",
+    .looks  = "byte 0 is 0x00 and not 0x2c as it was written, when it was looked at")
 {
     check_threads(40000, MADE_THERE, MADE_THERE);
 }
@@ -88,13 +91,18 @@ PROPERTY(threads_in_destructors,
     .id     = "threads.in-destructors", .level = MUST, .basis = BASIS_CALLER, .ends_process = true,
     .fixture = FIXTURE_BARE, .scenarios = true,
     .title  = "calls work in thread destructors",
-    .clause = "a thread can make, resize and free blocks in destructors of its variables that run "
-              "after the handler's",
+    .clause = "A thread can make, resize and free blocks in destructors that run after the "
+              "handler's own destructor.",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; POSIX.1-2024, "
               "pthread_key_create(): destructors run in no order and in several rounds; "
               "arrayobject.c array_dealloc, 1.22 to 2.5",
-    .why    = "a thread_local C++ object that owns an array frees it there: the cache is gone",
-    .hint   = "set the cache's pointer to NULL in its destructor: the next call makes another",
+    .why    = "A thread_local C++ object that owns an array frees it there, when the cache is "
+              "gone.",
+    .wrong  = "free(cache); /* the thread's pointer stays */",
+    .right  = "free(cache);\n"
+              "pthread_setspecific(key, NULL);",
+    .hint   = "In the cache's destructor set its pointer to NULL, so that the next call makes "
+              "another cache.",
     .looks  = "CRASH: SIGSEGV, inside free(0x7f1b2c000b70, 100); step: round 2 of destructors")
 {
     check_threads(20000, IN_DESTRUCTOR, IN_DESTRUCTOR);
@@ -104,11 +112,13 @@ PROPERTY(threads_hand_over,
     .id     = "threads.hand-over", .level = MUST, .basis = BASIS_CALLER,
     .fixture = FIXTURE_BARE, .scenarios = true,
     .title  = "blocks can move between threads",
-    .clause = "a block can be made in one thread, resized in another and freed in a third",
+    .clause = "A block can be made in one thread, resized in a second and freed in a third.",
     .source = "NEP 49, High level design; NumPy 1.22 to 2.5: array_dealloc, PyArray_Resize",
-    .why    = "a pipeline of threads passes arrays through queues",
-    .hint   = "keep with the block what realloc and free need; return it to its owner under a lock",
-    .looks  = "FAIL: byte 0 is 0x00 and not 0xc3 as it was written, of the 17 that had to be kept")
+    .why    = "A pipeline of threads passes arrays through queues.",
+    .hint   = "Store with the block what realloc and free need. Return it to its owner under a "
+              "lock.",
+    .looks  = "expected byte 0 is 0x00 and not 0xc3 as it was written, of the 17 that had to be "
+              "kept")
 {
     check_threads(40000, FREED_THERE, ONE_AFTER_ANOTHER);
 }
@@ -142,12 +152,19 @@ PROPERTY(threads_concurrent,
     .id     = "threads.concurrent", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 101,
     .fixture = FIXTURE_BARE, .scenarios = true,
     .title  = "threads can call at the same time",
-    .clause = "threads can call the four functions at once, without the GIL, during signals",
+    .clause = "Threads can call the four functions at the same time.",
+    .tests  = "The threads call without the GIL and while signals arrive.",
     .source = "NumPy 1.22 to 2.5: array_from_text without the GIL; free-threaded CPython, all four",
-    .why    = "two threads would get one block, and each overwrite the other's array",
-    .hint   = "lock every list, table and counter that threads share, in all four functions; "
-              "retry sem_wait and futex on EINTR; addr2line -e names the line",
-    .looks  = "FAIL: byte 0 is 0x22 and not 0x6e as it was written, before the call")
+    .why    = "Two threads would get the same block, and each would overwrite the other's array.",
+    .wrong  = "block = list;\n"
+              "list = block->next;",
+    .right  = "pthread_mutex_lock(&lock);\n"
+              "block = list;\n"
+              "list = block->next;\n"
+              "pthread_mutex_unlock(&lock);",
+    .hint   = "Lock every list, table and counter that threads share, in all four functions. Retry "
+              "sem_wait and futex on EINTR. addr2line -e names the line.",
+    .looks  = "byte 0 is 0x22 and not 0x6e as it was written, before the call")
 {
     if (!is_instrumented())
         in_child_unless(SIGTRAP, check_stopped, NULL);
@@ -202,11 +219,17 @@ PROPERTY(threads_no_data_race,
     .id     = "threads.no-data-race", .level = MUST, .basis = BASIS_C,
     .answers_for = ABOUT(DATA_RACE), .fixture = FIXTURE_BARE,
     .title  = "no data races",
-    .clause = "no two threads access the same memory unordered, one of them to write",
+    .clause = "No two threads access the same memory without synchronization if one of them "
+              "writes.",
     .source = "C17 5.1.2.4 paragraph 35: a data race has undefined behavior; 7.22.3 paragraph 2",
-    .why    = "a lost update or half-made pointer shows once in a million calls",
-    .hint   = "hold one lock for both accesses, or make both atomic: release and acquire",
-    .looks  = "FAIL: no two threads to use the same memory unordered; 2 data races")
+    .why    = "A lost update or a half-written pointer shows up once in a million calls.",
+    .wrong  = "static size_t live;\n"
+              "live++;",
+    .right  = "static _Atomic size_t live;\n"
+              "atomic_fetch_add(&live, 1);",
+    .hint   = "Hold one lock for both accesses, or make both atomic with release and acquire "
+              "order.",
+    .looks  = "expected no two threads to use the same memory unordered; seen 2 data races")
 {
     if (!data_races_are_watched())
         skip("only ThreadSanitizer sees data races: compile it with -fsanitize=thread, and say "
@@ -267,12 +290,15 @@ static void run_part(void *part)
 PROPERTY(threads_no_gil_needed,
     .id     = "threads.no-gil-needed", .level = MUST, .basis = BASIS_CALLER, .scenarios = true,
     .title  = "no call needs the GIL",
-    .clause = "no function needs its caller to hold the GIL or to be a thread that Python knows",
+    .clause = "No function requires that its caller holds the GIL or is a thread known to Python.",
     .source = "NumPy 1.22 to 2.5: ctors.c array_from_text calls realloc without the GIL; NEP 49",
-    .why    = "PyMem_Malloc without the GIL damages Python's own heap; PyErr_SetString crashes",
-    .hint   = "use malloc or PyMem_Raw*; to call Python, take the GIL by PyGILState_Ensure first, "
-              "and wait for it without a lock",
-    .looks  = "FAIL: the handler not to call Python without the GIL; it called PyMem_Malloc")
+    .why    = "PyMem_Malloc without the GIL corrupts Python's heap, and PyErr_SetString crashes.",
+    .wrong  = "p = PyMem_Malloc(size);",
+    .right  = "p = PyMem_RawMalloc(size);",
+    .hint   = "Use malloc or PyMem_Raw*. To call Python, first take the GIL with "
+              "PyGILState_Ensure, and hold no lock while you wait for it.",
+    .looks  = "expected the handler not to call Python without the GIL; seen it called "
+              "PyMem_Malloc")
 {
     void (*parts[])(void *) = {resize_without_gil, call_with_gil, call_with_gil};
     collects = !python_uses_gil();

@@ -92,11 +92,12 @@ static void use_with_little_stack(void *unused)
 PROPERTY(threads_small_stack,
     .id     = "threads.small-stack", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_BARE,
     .title  = "64 KiB of stack are enough",
-    .clause = "the four functions need at most 64 KiB of stack, whatever the size of the block",
+    .clause = "Each of the four functions needs at most 64 KiB of stack, for every block size.",
     .source = "threading.stack_size allows 32 KiB; musl gives a thread 128 KiB",
-    .why    = "what needs more ends programs whose threads have small stacks",
-    .hint   = "put buffers of more than two pages into static memory; no alloca of a caller's size",
-    .looks  = "WARN: calls to get on with 64 KiB of stack; one goes on to 192 KiB at least")
+    .why    = "A handler that needs more ends programs whose threads have small stacks.",
+    .hint   = "Put buffers of more than two pages into static memory. Do not call alloca with a "
+              "size from the caller.",
+    .looks  = "expected calls to get on with 64 KiB of stack; seen one goes on to 192 KiB at least")
 {
     if (is_instrumented())
         skip("a sanitizer or valgrind takes stack of its own");
@@ -168,11 +169,13 @@ PROPERTY(threads_leave_no_memory,
     .id     = "threads.leave-no-memory", .level = SHOULD, .basis = BASIS_QOI,
     .fixture = FIXTURE_BARE,
     .title  = "ended threads leave no memory behind",
-    .clause = "what the handler keeps for a thread is given back or reused after its end",
+    .clause = "Memory that the handler keeps for a thread is released or reused after the thread "
+              "ended.",
     .source = "good practice",
-    .why    = "a server that starts a thread per request loses 16 KiB of cache for each",
-    .hint   = "free the cache in a key's destructor (pthread_key_create), or hand it on",
-    .looks  = "WARN: memory to stop growing while threads make blocks and end; 3200 KiB more")
+    .why    = "A server that starts a thread per request loses 16 KiB of cache for each.",
+    .hint   = "Free the cache in a key's destructor (pthread_key_create), or pass it on.",
+    .looks  = "expected memory to stop growing while threads make blocks and end; seen 3200 KiB "
+              "more")
 {
     if (pthread_key_create(&owner_key, give_up_owned) != 0)
         harness_broke("a key for threads cannot be made");

@@ -86,12 +86,17 @@ static void expect_huge(const void *p, size_t size, size_t missing, const char *
 PROPERTY(claim_hugepage,
     .id     = "claim.hugepage", .level = MUST, .basis = BASIS_CLAIM,
     .title  = "blocks lie in huge pages as claimed",
-    .clause = "a written block of at least the claimed size lies in huge pages, as far as whole "
-              "ones fit, whichever function made it",
+    .clause = "After a write, a block of at least the claimed size lies in huge pages, as far as "
+              "whole ones fit.",
+    .tests  = "Blocks from malloc, calloc and realloc are checked.",
     .source = "nep49.h, hugepage=N; the kernel's admin-guide, transhuge",
-    .why    = "small pages cost hundreds of faults at first touch and TLB misses later",
-    .hint   = "align the mapping to 2 MiB and call madvise(MADV_HUGEPAGE) before the first write",
-    .looks  = "FAIL: expected 6144 KiB or more of the block to lie in huge pages; seen 0 KiB")
+    .why    = "Small pages cost hundreds of page faults on the first write, and TLB misses later.",
+    .wrong  = "p = malloc(size); /* not aligned, not advised */",
+    .right  = "p = aligned_alloc(2 << 20, (size + (2 << 20) - 1) & -(size_t)(2 << 20));\n"
+              "if (p != NULL)\n"
+              "    madvise(p, size, MADV_HUGEPAGE);",
+    .hint   = "Align the mapping to 2 MiB and call madvise(MADV_HUGEPAGE) before the first write.",
+    .looks  = "expected 6144 KiB or more of the block to lie in huge pages; seen 0 KiB")
 {
     size_t from = subject_claims().hugepage;
     if (from == 0)
@@ -197,12 +202,13 @@ static void expect_placed(unsigned char *p, size_t size, const struct claims *cl
 PROPERTY(claim_numa,
     .id     = "claim.numa", .level = MUST, .basis = BASIS_CLAIM,
     .title  = "pages lie on the claimed nodes",
-    .clause = "the pages of a block of at least the claimed size lie on the claimed memory nodes, "
-              "by a policy that the kernel knows",
+    .clause = "The pages of a block of at least the claimed size lie on the claimed memory nodes, "
+              "by a kernel policy.",
+    .tests  = "Blocks from malloc, calloc and realloc are checked.",
     .source = "nep49.h, numa=POLICY:NODES@N; set_mempolicy(2), mbind(2), move_pages(2)",
-    .why    = "memory of another node takes longer to reach, and no call reports it",
-    .hint   = "call mbind before the first write, in realloc too, and check its result",
-    .looks  = "FAIL: expected the policy numa=bind:0, after malloc(131072); seen mode 0")
+    .why    = "Memory of another node takes longer to reach, and no call reports it.",
+    .hint   = "Call mbind before the first write, in realloc too, and check its result.",
+    .looks  = "expected the policy numa=bind:0, after malloc(131072); seen mode 0")
 {
     struct claims claims = subject_claims();
     if (claims.numa_from == 0)
@@ -304,12 +310,16 @@ static void expect_guarded_or_refused(size_t size, enum guard guard)
 PROPERTY(claim_guard,
     .id     = "claim.guard", .level = MUST, .basis = BASIS_CLAIM,
     .title  = "guard pages catch overruns as claimed",
-    .clause = "the byte next to a block on the claimed side, and a freed or moved block, cannot "
-              "be touched; otherwise there is no block",
+    .clause = "The byte next to a block on the claimed side is inaccessible, and so is a freed or "
+              "moved block.",
+    .tests  = "Blocks of malloc, calloc and realloc are checked, also after free and after a "
+              "realloc that moved them. A call may refuse a block, but not return one without a "
+              "guard.",
     .source = "nep49.h, guard=after and guard=before",
-    .why    = "an overrun that is not stopped crashes later, in code that did nothing wrong",
-    .hint   = "end a block of a multiple of 16 bytes at the protected page; keep freed addresses",
-    .looks  = "FAIL: expected a write to the byte after the block to raise SIGSEGV; seen none")
+    .why    = "An overrun that is not stopped crashes later, in unrelated code.",
+    .hint   = "End a block whose size is a multiple of 16 bytes at the protected page. Do not "
+              "reuse freed addresses soon.",
+    .looks  = "expected a write to the byte after the block to raise SIGSEGV; seen none")
 {
     static const size_t sizes[] = {16, 32, 80, 1008, 4064, 4080, 4096, 4112, 8192, 65536, 1000000};
     enum guard guard = subject_claims().guard;
@@ -360,11 +370,11 @@ static void expect_pinned(pointer_attribute_fn *attribute, unsigned char *p, siz
 PROPERTY(claim_pinned,
     .id     = "claim.pinned", .level = MUST, .basis = BASIS_CLAIM,
     .title  = "CUDA sees blocks as page-locked",
-    .clause = "CUDA knows every byte of a block from the claimed size on as page-locked",
+    .clause = "CUDA reports every byte of a block of at least the claimed size as page-locked.",
     .source = "nep49.h, pinned=N; CUDA driver API, cuPointerGetAttribute",
-    .why    = "a copy from other memory waits, and does not run beside a computation",
-    .hint   = "use cudaHostAlloc, in realloc too; without a device refuse to load",
-    .looks  = "FAIL: expected CUDA to know byte 0 of the block as page-locked, after malloc(4096)")
+    .why    = "A copy from other memory waits and does not overlap a computation.",
+    .hint   = "Use cudaHostAlloc, in realloc too. Without a device refuse to load.",
+    .looks  = "expected CUDA to know byte 0 of the block as page-locked, after malloc(4096)")
 {
     size_t from = subject_claims().pinned;
     if (from == 0)
@@ -532,12 +542,15 @@ static void expect_owner_can_crash(struct talk *talk)
 PROPERTY(claim_shm,
     .id     = "claim.shm", .level = MUST, .basis = BASIS_CLAIM,
     .title  = "other processes can map a block by name",
-    .clause = "another process maps a block by its name, sees the same bytes, keeps them after "
-              "the owner frees it or dies, and nothing stays",
+    .clause = "Another process can map a block by its name and sees the same bytes, and nothing "
+              "stays behind.",
+    .tests  = "The other process keeps the bytes after the owner frees the block or dies. At the "
+              "end nothing may be left.",
     .source = "nep49.h, shm=N; nep49_shm.h",
-    .why    = "a process that shares an array reads wrong data; a leftover name keeps memory",
-    .hint   = "count each block's mappings in shared memory; let the last one punch the hole",
-    .looks  = "FAIL: expected byte 0 of 65536 to be 0x5b, in another process; seen 0x00")
+    .why    = "A process that shares an array reads wrong data, and a leftover name keeps memory.",
+    .hint   = "Count the mappings of each block in shared memory, and let the last process punch "
+              "the hole.",
+    .looks  = "expected byte 0 of 65536 to be 0x5b, in another process; seen 0x00")
 {
     size_t from = subject_claims().shm;
     if (from == 0)
@@ -618,12 +631,15 @@ static void count_past_4gib(void)
 PROPERTY(claim_statistics,
     .id     = "claim.statistics", .level = MUST, .basis = BASIS_CLAIM,
     .title  = "statistics count every call",
-    .clause = "nep49_get_statistics counts what was made, resized and freed, by every function "
-              "and thread, as requested, and nothing refused",
+    .clause = "nep49_get_statistics counts the blocks and requested bytes of all successful calls, "
+              "and no failed call.",
+    .tests  = "The calls allocate, resize and free by every function and on several threads; some "
+              "are refused.",
     .source = "nep49.h, nep49_statistics",
-    .why    = "a count that is slightly wrong sends users after a leak that is not there",
-    .hint   = "count when the block exists, then take the old size off; SIZE_MAX is \"not kept\"",
-    .looks  = "FAIL: expected after free(1000), blocks live: 3 (-1: not kept); seen 4")
+    .why    = "A slightly wrong count makes users search for a leak that does not exist.",
+    .hint   = "Count once the block exists, then subtract the old size. SIZE_MAX means \"not "
+              "kept\".",
+    .looks  = "expected after free(1000), blocks live: 3 (-1: not kept); seen 4")
 {
     static const size_t sizes[] = {1, 1000, 100000, 3 << 20};
     unsigned char *p[LENGTH(sizes)];

@@ -77,11 +77,12 @@ static void keep_state(unsigned parts, void (*use)(void))
 PROPERTY(env_quiet,
     .id     = "env.quiet", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .title  = "no output on stdout or stderr",
-    .clause = "ordinary use, NumPy's wrong sizes included, prints nothing on stdout or stderr",
+    .clause = "Ordinary calls print nothing on stdout or stderr.",
+    .tests  = "The calls include free with the wrong sizes that NumPy passes.",
     .source = "good practice",
-    .why    = "an extra line of output breaks programs that read it, test suites above all",
-    .hint   = "count, or write to a file that a variable of the environment names",
-    .looks  = "WARN: what was printed to stay 0 bytes, after malloc of 100; 61 bytes")
+    .why    = "An extra line of output breaks programs that parse it, above all test suites.",
+    .hint   = "Count instead, or write to a file that an environment variable names.",
+    .looks  = "expected what was printed to stay 0 bytes, after malloc of 100; seen 61 bytes")
 {
     calls_watch(STATE_OUTPUT);
     use_ordinarily();
@@ -92,11 +93,13 @@ PROPERTY(env_quiet,
 PROPERTY(env_descriptors,
     .id     = "env.descriptors", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "the program's descriptors stay open",
-    .clause = "no descriptor that was open is closed, exchanged, read or written",
+    .clause = "No call closes, replaces, reads or writes a descriptor of the program.",
     .source = "good practice",
-    .why    = "a stray close(0) takes a file from the program; the next open gets its number",
-    .hint   = "a descriptor that is not open is -1 and not 0; forget its number when it is closed",
-    .looks  = "WARN: descriptor 0 to stay open, after free of 40; closed")
+    .why    = "A stray close(0) takes a file from the program, and the next open gets its number.",
+    .wrong  = "static int fd; /* 0 is stdin */",
+    .right  = "static int fd = -1;",
+    .hint   = "Mark a closed descriptor by -1, not 0, and forget its number when you close it.",
+    .looks  = "expected descriptor 0 to stay open, after free of 40; seen closed")
 {
     keep_state(STATE_DESCRIPTORS, use_in_every_way);
 }
@@ -104,11 +107,13 @@ PROPERTY(env_descriptors,
 PROPERTY(env_signals,
     .id     = "env.signals", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "signal handling stays the same",
-    .clause = "signal dispositions, signal mask and alternate stack are the same after each call",
+    .clause = "Signal dispositions, the signal mask and the alternate stack are the same after "
+              "each call.",
     .source = "good practice",
-    .why    = "Python has SIGINT, faulthandler SIGSEGV: a change fails far away",
-    .hint   = "set no handler for SIGSEGV; restore the mask on every path",
-    .looks  = "WARN: the blocked signals to stay none, after realloc of 100; SIGHUP")
+    .why    = "Python handles SIGINT, and faulthandler SIGSEGV: a change causes failures "
+              "elsewhere.",
+    .hint   = "Install no handler for SIGSEGV. Restore the signal mask on every path.",
+    .looks  = "expected the blocked signals to stay none, after realloc of 100; seen SIGHUP")
 {
     keep_state(STATE_SIGNALS, use_in_every_way);
 }
@@ -141,12 +146,13 @@ static void live_unusually(void)
 PROPERTY(env_settings,
     .id     = "env.settings", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
     .title  = "process settings stay the same",
-    .clause = "no call changes settings of the process or thread, such as locale, umask, limits, "
-              "scheduling, locked memory, descriptor flags or the environment",
+    .clause = "No call changes settings of the process or thread.",
+    .tests  = "The settings are locale, umask, limits, scheduling, locked memory, descriptor "
+              "flags, the environment and others.",
     .source = "good practice",
-    .why    = "they belong to the program and its children: LD_PRELOAD follows into every child",
-    .hint   = "restore them before the call returns, or use a thread of your own",
-    .looks  = "WARN: the umask to stay 022, after malloc of 100; 077")
+    .why    = "Settings belong to the program and its children: LD_PRELOAD affects every child.",
+    .hint   = "Restore settings before the call returns, or use a thread of your own.",
+    .looks  = "expected the umask to stay 022, after malloc of 100; seen 077")
 {
     let_output_block();
     python_subject_prepare(subject_place()); /* readline puts LINES into the environment */
@@ -161,11 +167,14 @@ PROPERTY(env_settings,
 PROPERTY(env_random_numbers,
     .id     = "env.random-numbers", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "libc's random sequences stay the same",
-    .clause = "no call draws from libc's sequences of random numbers or seeds them",
+    .clause = "No call draws from libc's sequences of random numbers or seeds them.",
     .source = "C17 7.22.2.1 paragraph 2, of libc's own functions: as if none called rand",
-    .why    = "a program that seeds rand or drand48 no longer computes the same again",
-    .hint   = "keep a state of your own: rand_r, erand48, or xorshift",
-    .looks  = "WARN: the next of rand, random and lrand48 to stay 1, 2 and 3, after calloc of 100; 2, 5 and 3")
+    .why    = "A program that seeds rand or drand48 no longer computes the same results.",
+    .wrong  = "victim = rand() % count;",
+    .right  = "victim = rand_r(&cache->seed) % count;",
+    .hint   = "Keep your own state: use rand_r, erand48 or xorshift.",
+    .looks  = "expected the next of rand, random and lrand48 to stay 1, 2 and 3, after calloc of "
+              "100; seen 2, 5 and 3")
 {
     keep_state(STATE_RANDOM_NUMBERS, use_in_every_way);
 }
@@ -197,12 +206,16 @@ static void keep_float_flags(int rounding, bool raised)
 PROPERTY(env_float_state,
     .id     = "env.float-state", .level = MUST, .basis = BASIS_CALLER, .rule = HEAP_FLOAT_STATE,
     .title  = "the floating-point state stays the same",
-    .clause = "rounding mode, traps, denormals, exception flags (except inexact) and empty x87 "
-              "registers are the same after each call",
+    .clause = "Floating-point modes and exception flags, except inexact, are the same after each "
+              "call.",
+    .tests  = "Checked are rounding mode, traps, denormals, exception flags, and that the x87 "
+              "registers are empty.",
     .source = "NumPy 1.22 to 2.5: umath, npy_get_floatstatus; C17 7.6: a function changes no mode",
-    .why    = "a flag that was set is a RuntimeWarning about a division that no code made",
-    .hint   = "link without -ffast-math; compute sizes in integers, or restore by fesetenv",
-    .looks  = "FAIL: the rounding mode to stay 0x800, after realloc of 100; 0")
+    .why    = "A flag that is set causes a RuntimeWarning about a division that the program did "
+              "not make.",
+    .hint   = "Link without -ffast-math. Compute sizes in integers, or restore the state with "
+              "fesetenv.",
+    .looks  = "expected the rounding mode to stay 0x800, after realloc of 100; seen 0")
 {
     if (is_instrumented()) { /* valgrind knows no flags, traps, or flushing of subnormals */
         keep_state(STATE_ARITHMETIC, use_ordinarily);
@@ -223,11 +236,11 @@ PROPERTY(env_direction_flag,
     .id     = "env.direction-flag", .level = MUST, .basis = BASIS_CALLER,
     .answers_for = ABOUT(DIRECTION_FLAG_SET),
     .title  = "the direction flag is clear (x86)",
-    .clause = "the direction flag of an x86 is clear after each call",
+    .clause = "On x86 the direction flag is clear after each call.",
     .source = "System V ABI for AMD64, 3.2.1: clear on entry to a function and upon return",
-    .why    = "the next memcpy or memset runs downward and overwrites what is before its block",
-    .hint   = "add a cld after each std, on every path; or use memmove",
-    .looks  = "FAIL: the direction flag to be clear after realloc of 8388608; it is set")
+    .why    = "The next memcpy or memset runs backward and overwrites memory before its block.",
+    .hint   = "Execute cld after each std, on every path, or use memmove.",
+    .looks  = "expected the direction flag to be clear after realloc of 8388608; seen it is set")
 {
 #ifndef __x86_64__
     skip("only x86-64 has this flag");
@@ -269,12 +282,17 @@ PROPERTY(env_no_exception_set,
     .id     = "env.no-exception-set", .level = MUST, .basis = BASIS_CALLER,
     .answers_for = ABOUT(EXCEPTION_SET),
     .title  = "no call sets a Python exception",
-    .clause = "no call sets a Python exception: refused or not, with or without the GIL, with a "
-              "signal pending, with warnings as errors",
+    .clause = "No call sets a Python exception, even if it fails.",
+    .tests  = "The calls run with and without the GIL, with a signal pending, and with warnings as "
+              "errors.",
     .source = "NumPy 1.22 to 2.5: ctors.c, shape.c, item_selection.c raise MemoryError on NULL",
-    .why    = "\"returned a result with an exception set\", in an unrelated line",
-    .hint   = "return NULL; no PyErr_CheckSignals or PyErr_WarnEx; clear what Python's calls raise",
-    .looks  = "FAIL: no Python exception to be set, after calls that were refused; MemoryError")
+    .why    = "Python reports \"returned a result with an exception set\" in an unrelated line.",
+    .wrong  = "return PyErr_NoMemory();",
+    .right  = "return NULL; /* NumPy raises MemoryError */",
+    .hint   = "Return NULL without an exception. Do not call PyErr_CheckSignals or PyErr_WarnEx. "
+              "Clear exceptions that Python calls raise.",
+    .looks  = "expected no Python exception to be set, after calls that were refused; seen "
+              "MemoryError")
 {
     use_ordinarily(); /* calls.c checks after each call */
     python_release();
@@ -287,11 +305,13 @@ PROPERTY(env_no_exception_set,
 PROPERTY(env_runs_no_signal_handler,
     .id     = "env.runs-no-signal-handler", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "no call runs Python signal handlers",
-    .clause = "no call runs the Python handler of a pending signal",
+    .clause = "No call runs the Python handler of a pending signal.",
     .source = "CPython, signal: handlers run between bytecode instructions, not inside C functions",
-    .why    = "Ctrl-C and timeouts are exceptions, which a call that clears them loses",
-    .hint   = "call no PyErr_CheckSignals, and nothing that runs Python code, in any of the four",
-    .looks  = "WARN: the Python handler of a signal to wait; it was run inside one of the calls")
+    .why    = "Ctrl-C and timeouts are exceptions; a call that clears exceptions loses them.",
+    .hint   = "Do not call PyErr_CheckSignals or anything else that runs Python code in any of the "
+              "four functions.",
+    .looks  = "expected the Python handler of a signal to wait; seen it was run inside one of the "
+              "calls")
 {
     expect(use_with_signal_waiting(),
            "the Python handler of a signal to wait until the calls have returned",
@@ -330,12 +350,18 @@ PROPERTY(env_forgets_descriptors,
     .id     = "env.forgets-descriptors", .level = SHOULD, .basis = BASIS_QOI,
     .fixture = FIXTURE_UNLOADED,
     .title  = "no write to a reused descriptor number",
-    .clause = "nothing is written to a descriptor of the handler's that the program closed and "
-              "opened again as another file",
+    .clause = "The handler writes nothing to a descriptor number that the program closed and "
+              "opened again.",
     .source = "good practice; os.closerange and daemons of PEP 3143 close whatever is open",
-    .why    = "lines of a log end up in the program's data",
-    .hint   = "open the file for each write, or compare st_dev and st_ino of fstat",
-    .looks  = "WARN: nothing to be written to what has the number of a file of the handler's now")
+    .why    = "Log lines end up in the program's data.",
+    .wrong  = "dprintf(log_fd, \"malloc %zu\\n\", size);",
+    .right  = "if (fstat(log_fd, &now) == 0 && now.st_dev == log_dev &&\n"
+              "    now.st_ino == log_ino)\n"
+              "    dprintf(log_fd, \"malloc %zu\\n\", size);",
+    .hint   = "Open the file for each write, or compare st_dev and st_ino of fstat before you "
+              "write.",
+    .looks  = "expected nothing to be written to what has the number of a file of the handler's "
+              "now")
 {
     char written[80];
     if (sanitizer_is_running())
@@ -381,11 +407,14 @@ static const struct asked_variable *asked_again(void)
 PROPERTY(env_reads_variables_once,
     .id     = "env.reads-variables-once", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "variables are read once, at load",
-    .clause = "no call asks getenv or secure_getenv for a variable again",
+    .clause = "No call reads an environment variable again with getenv or secure_getenv.",
     .source = "POSIX.1-2024, getenv(): not thread-safe; NumPy 1.22 to 2.5 calls without the GIL",
-    .why    = "getenv in one thread can crash while another is in setenv, and it costs time",
-    .hint   = "read the environment when the handler is loaded, and keep the values",
-    .looks  = "WARN: no call to ask for MINE_DISABLE again; 544 times in the same calls")
+    .why    = "getenv can crash while another thread is in setenv, and it costs time.",
+    .wrong  = "if (getenv(\"MINE_DISABLE\") != NULL)",
+    .right  = "static bool disabled; /* set in a constructor */\n"
+              "if (disabled)",
+    .hint   = "Read the environment when the handler is loaded, and keep the values.",
+    .looks  = "expected no call to ask for MINE_DISABLE again; seen 544 times in the same calls")
 {
     const struct asked_variable *asked = asked_again();
     if (asked != NULL)
@@ -436,11 +465,13 @@ static void resize_and_free_blocks(struct blocks *blocks)
 PROPERTY(env_variables_change,
     .id     = "env.variables-change", .level = MUST, .basis = BASIS_C, .ends_process = true,
     .title  = "changed variables affect no live block",
-    .clause = "blocks keep their contents, and realloc and free take them, when a variable that "
-              "the handler reads changes",
+    .clause = "If an environment variable changes, live blocks keep their contents, and realloc "
+              "and free still accept them.",
+    .tests  = "Each variable that the handler reads is changed.",
     .source = "C17 7.22.3.3, 7.22.3.5; NEP 49: the handler that made a block frees it",
-    .why    = "os.environ[...] = '1' between two arrays sends free to another allocator",
-    .hint   = "read the environment at load; write into each block what may change later",
+    .why    = "Setting os.environ between two allocations makes free use a different allocator "
+              "than malloc did.",
+    .hint   = "Read the environment at load. Store in each block whatever may change later.",
     .looks  = "CRASH: SIGABRT, inside free(0x7f12a0, 40)")
 {
     static const char *const values[] = {"1", "64"};
@@ -467,10 +498,15 @@ PROPERTY(env_never_exits,
     .id     = "env.never-exits", .level = MUST, .basis = BASIS_C,
     .rank = {RANK_IN_USE, RANK_AT_LENGTH, 2}, .ends_process = true, .quick = true,
     .title  = "no call ends the process",
-    .clause = "every call returns, whatever the size: none ends the process or thread, or throws",
+    .clause = "Every call returns, for every size: none ends the process or thread, or throws an "
+              "exception.",
     .source = "C17 7.22.3: a null pointer; NumPy 1.22 to 2.5 calls from C, so no C++ exception",
-    .why    = "MemoryError can be caught, and work be saved; an exit cannot",
-    .hint   = "return NULL where libc does; in C++ noexcept functions and std::nothrow",
+    .why    = "Programs can catch MemoryError and save their work, but cannot catch an exit.",
+    .wrong  = "if (p == NULL)\n"
+              "    abort();",
+    .right  = "if (p == NULL)\n"
+              "    return NULL;",
+    .hint   = "Return NULL if libc returns NULL. In C++ use noexcept functions and std::nothrow.",
     .looks  = "CRASH: the process exited with status 1, inside malloc(18446744073709551615)")
 {
     struct scenario_limits limits = {

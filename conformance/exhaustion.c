@@ -90,11 +90,13 @@ PROPERTY(exhaustion_nth_request,
     .id     = "exhaustion.nth-request", .level = MUST, .basis = BASIS_C,
     .answers_for = ABOUT(REFUSED_MEMORY), .scenarios = true, .slow_ms = 69, .ends_process = true,
     .title  = "each refused request is handled",
-    .clause = "if any request to libc or the kernel is refused, once or from then on, calls "
-              "return NULL or a good block; live blocks stay",
+    .clause = "If libc or the kernel refuses a request, the call returns NULL or a valid block.",
+    .tests  = "Each request is refused in turn, once or from then on. Live blocks have to keep "
+              "their contents.",
     .source = "C17 7.22.3.2, 7.22.3.4, 7.22.3.5: a null pointer, and the old object unchanged",
-    .why    = "NumPy turns NULL into MemoryError; a crash there ends the program",
-    .hint   = "check what malloc, mmap and others return, not errno; undo what was done; unlock",
+    .why    = "NumPy turns NULL into MemoryError, but a crash ends the program.",
+    .hint   = "Check the results of malloc, mmap and other calls, not errno. Undo what was done, "
+              "and unlock.",
     .looks  = "CRASH: SIGSEGV at address 0, inside malloc(1), at libmine.so+0x1139")
 {
     const struct scenario_limits limits = {
@@ -150,11 +152,18 @@ static struct held hold_after(size_t nth)
 PROPERTY(exhaustion_no_leak,
     .id     = "exhaustion.no-leak", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .title  = "failed calls leak nothing",
-    .clause = "a call that fails leaves nothing behind of what it took from libc or the kernel",
+    .clause = "A call that fails releases everything that it took from libc or the kernel.",
     .source = "good practice",
-    .why    = "a program that survives one MemoryError meets the next one sooner",
-    .hint   = "give back what was taken before the request that was refused",
-    .looks  = "WARN: 64 blocks more than before are held after 64 refused calls")
+    .why    = "A program that survives one MemoryError runs out of memory sooner the next time.",
+    .wrong  = "node = malloc(sizeof *node);\n"
+              "if ((p = mmap(...)) == MAP_FAILED)\n"
+              "    return NULL; /* node leaks */",
+    .right  = "if ((p = mmap(...)) == MAP_FAILED) {\n"
+              "    free(node);\n"
+              "    return NULL;\n"
+              "}",
+    .hint   = "Release what you took before the request that was refused.",
+    .looks  = "64 blocks more than before are held after 64 refused calls")
 {
     enum { TRIES = 8 }; /* a cache has filled by then */
     begin();
@@ -205,11 +214,12 @@ PROPERTY(exhaustion_balance,
     .id     = "exhaustion.balance", .level = SHOULD, .basis = BASIS_QOI, .quick = true,
     .scenarios = true, .answers_for = ABOUT(LIBC_MEMORY_GROWS),
     .title  = "memory kept after free is bounded",
-    .clause = "after all blocks are freed, the handler keeps at most a bounded part of memory",
+    .clause = "After all blocks are freed, the handler keeps at most a bounded amount of memory.",
     .source = "good practice",
-    .why    = "a table or a cache that only grows ends a program that runs for days",
-    .hint   = "give back the nodes of side tables with their blocks, and bound every cache",
-    .looks  = "WARN: blocks of libc's held to stop growing while 300 blocks at a time are made and freed")
+    .why    = "A table or cache that only grows ends a program that runs for days.",
+    .hint   = "Free the nodes of side tables with their blocks, and limit every cache.",
+    .looks  = "expected blocks of libc's held to stop growing while 300 blocks at a time are made "
+              "and freed")
 {
     enum { CYCLES = 7 };
     begin();

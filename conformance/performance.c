@@ -105,14 +105,16 @@ static void expect_advice(const void *p, const char *call)
 PROPERTY(performance_large_blocks_advised,
     .id     = "performance.large-blocks-advised", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "huge pages from 4 MiB on",
-    .clause = "from 4 MiB on, malloc and calloc advise the kernel to use huge pages, as NumPy's "
-              "default handler does",
+    .clause = "From 4 MiB on, malloc and calloc advise the kernel to use huge pages, as NumPy's "
+              "default handler does.",
     .source = "good practice; madvise(2), MADV_HUGEPAGE; NumPy: alloc.c indicate_hugepages",
-    .why    = "most kernels give huge pages only on request: without, a + a of 16 MiB took 2.7 "
-              "times as long, and the first touch of 256 MiB 4.8 times the processor time",
-    .hint   = "call nep49_advise(p, size) of nep49_advise.h after malloc and calloc; or "
-              "madvise(MADV_HUGEPAGE), from the start of p's page, for size >= 4 << 20",
-    .looks  = "WARN: expected huge pages to be advised for the block; seen for 0 of 8192 KiB")
+    .why    = "Most kernels use huge pages only on request. Without them, a + a of 16 MiB took 2.7 "
+              "times as long, and the first write of 256 MiB 4.8 times the processor time.",
+    .wrong  = "p = malloc(size);",
+    .right  = "p = nep49_advise(malloc(size), size); /* nep49_advise.h */",
+    .hint   = "Call nep49_advise(p, size) of nep49_advise.h after malloc and calloc, or "
+              "madvise(MADV_HUGEPAGE) from the start of p's page if size >= 4 << 20.",
+    .looks  = "expected huge pages to be advised for the block; seen for 0 of 8192 KiB")
 {
     need_huge_pages();
     if (subject_claims().guard != GUARD_NONE || subject_claims().pinned != 0)
@@ -254,11 +256,13 @@ static void look_at_way(void *data)
 PROPERTY(performance_calls_stay_fast,
     .id     = "performance.calls-stay-fast", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 46,
     .title  = "calls stay fast over time",
-    .clause = "the cost of calls stops rising with the blocks made so far, if no more are live",
+    .clause = "The cost of a call does not grow with the number of blocks made so far, only with "
+              "those live.",
     .source = "good practice",
-    .why    = "with tombstones, a call took 12 microseconds after 10000 others, 60 after 30000",
-    .hint   = "reuse free entries, tombstones too; search nothing that only grows",
-    .looks  = "WARN: malloc(100) and free to cost what they did; 9.4 microseconds, 0.3 at first")
+    .why    = "With tombstones, a call took 12 microseconds after 10000 blocks and 60 after 30000.",
+    .hint   = "Reuse free entries, including tombstones. Search nothing that only grows.",
+    .looks  = "expected malloc(100) and free to cost what they did; seen 9.4 microseconds, 0.3 at "
+              "first")
 {
     static struct way ways[] = {
         {100, "malloc(100) and free", subject_malloc_and_free},

@@ -161,11 +161,15 @@ PROPERTY(resources_descriptors,
     .id     = "resources.descriptors", .level = SHOULD, .basis = BASIS_QOI,
     .scenarios = true, .answers_for = ABOUT(DESCRIPTORS_GROW),
     .title  = "few descriptors per live block",
-    .clause = "live blocks have no descriptor each, and freed ones leave none behind",
+    .clause = "Live blocks do not need a descriptor each, and freed blocks leave none open.",
     .source = "good practice; getrlimit(): RLIMIT_NOFILE is 1024 unless somebody raised it",
-    .why    = "the thousandth array, or the program's next file or connection, fails with EMFILE",
-    .hint   = "close the descriptor after mmap; or keep many blocks in one file",
-    .looks  = "WARN: fewer than 16 descriptors more while 32 blocks are live; 5 before, 37 then")
+    .why    = "The thousandth array, or the program's next file or connection, fails with EMFILE.",
+    .wrong  = "p = mmap(NULL, size, prot, MAP_SHARED, fd, 0); /* fd stays open */",
+    .right  = "p = mmap(NULL, size, prot, MAP_SHARED, fd, 0);\n"
+              "close(fd);",
+    .hint   = "Close the descriptor after mmap, or keep many blocks in one file.",
+    .looks  = "expected fewer than 16 descriptors more while 32 blocks are live; seen 5 before, 37 "
+              "then")
 {
     expect_few(DESCRIPTORS);
 }
@@ -174,11 +178,12 @@ PROPERTY(resources_threads,
     .id     = "resources.threads", .level = SHOULD, .basis = BASIS_QOI,
     .scenarios = true, .answers_for = ABOUT(THREADS_GROW),
     .title  = "few threads per live block",
-    .clause = "live blocks have no thread each, and freed ones leave none behind",
+    .clause = "Live blocks do not need a thread each, and freed blocks leave none running.",
     .source = "good practice",
-    .why    = "threads are limited: ten thousand arrays would need ten thousand",
-    .hint   = "use one thread or a few, and join it when its work is done",
-    .looks  = "WARN: fewer than 16 threads more while 32 blocks are live; 1 before, 33 then")
+    .why    = "Threads are limited: ten thousand arrays would need ten thousand.",
+    .hint   = "Use one thread or a few, and join each when its work is done.",
+    .looks  = "expected fewer than 16 threads more while 32 blocks are live; seen 1 before, 33 "
+              "then")
 {
     expect_few(THREADS);
 }
@@ -187,11 +192,12 @@ PROPERTY(resources_mappings,
     .id     = "resources.mappings", .level = SHOULD, .basis = BASIS_QOI,
     .scenarios = true, .answers_for = ABOUT(MAPPINGS_GROW),
     .title  = "few mappings per live block",
-    .clause = "a small live block takes fewer than four mappings, and freed ones leave none behind",
+    .clause = "A small live block needs fewer than four mappings, and freed blocks leave none.",
     .source = "good practice; proc_sys_vm(5), max_map_count: 65530 mappings per process by default",
-    .why    = "from the 65530th on mmap fails with ENOMEM in the whole process",
-    .hint   = "put guard pages side by side, where they count as one; free pages by munmap",
-    .looks  = "WARN: fewer than 128 mappings more while 32 blocks are live; 80, then 240")
+    .why    = "After 65530 mappings, mmap fails with ENOMEM in the whole process.",
+    .hint   = "Place guard pages next to each other, so that they count as one mapping. Free pages "
+              "with munmap.",
+    .looks  = "expected fewer than 128 mappings more while 32 blocks are live; seen 80, then 240")
 {
     if (is_instrumented())
         skip("memcheck and the sanitizers map memory of their own as they go");
@@ -204,11 +210,11 @@ PROPERTY(resources_mappings,
 PROPERTY(resources_children,
     .id     = "resources.children", .level = SHOULD, .basis = BASIS_QOI,
     .title  = "calls leave no child process",
-    .clause = "no call leaves a child process, running or ended",
+    .clause = "No call leaves a child process, running or ended.",
     .source = "good practice; POSIX.1-2024, wait()",
-    .why    = "a program that waits for any child gets a foreign one, and SIGCHLD",
-    .hint   = "use a thread, or wait for the program before the call returns",
-    .looks  = "WARN: no child process, while blocks are live; there is one")
+    .why    = "A program that waits for any child gets one that it did not start, and SIGCHLD.",
+    .hint   = "Use a thread, or wait for the child before the call returns.",
+    .looks  = "expected no child process, while blocks are live; seen there is one")
 {
     adopt_orphans();
     for (size_t i = 0; i < SIZES; i++) {
@@ -260,11 +266,12 @@ static void expect_not_for_descriptors(size_t size, size_t live)
 PROPERTY(resources_thousand_blocks,
     .id     = "resources.thousand-blocks", .level = MUST, .basis = BASIS_C,
     .title  = "1100 small blocks can be live",
-    .clause = "eleven hundred small blocks can be live in a process limited to 1024 descriptors",
+    .clause = "1100 small blocks can be live in a process that is limited to 1024 descriptors.",
     .source = "C17 7.22.3.4: NULL only if space cannot be allocated; getrlimit(): RLIMIT_NOFILE",
-    .why    = "a list of a thousand small arrays is MemoryError with gigabytes free",
-    .hint   = "close the descriptor when its file is mapped, or keep many blocks in one file",
-    .looks  = "FAIL: malloc(5000) to return a block with 1015 live; NULL; with 2048 it does")
+    .why    = "A list of a thousand small arrays raises MemoryError with gigabytes free.",
+    .hint   = "Close the descriptor when its file is mapped, or keep many blocks in one file.",
+    .looks  = "expected malloc(5000) to return a block with 1015 live; NULL; seen with 2048 it "
+              "does")
 {
     static const size_t of_each[] = {40, 5000};
     set_descriptor_limit(USUAL_DESCRIPTORS);
@@ -486,12 +493,13 @@ static const char *shared_again(struct files *files)
 PROPERTY(resources_files,
     .id     = "resources.files", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
     .title  = "no files are left behind",
-    .clause = "live blocks have no named file each, and an ended process leaves nothing in "
-              "/dev/shm, its folder or System V shared memory",
+    .clause = "Live blocks do not need a named file each, and a process that ended leaves no "
+              "shared memory behind.",
+    .tests  = "The places are /dev/shm, the working directory and System V shared memory.",
     .source = "good practice; shm_overview(7): a shared memory object stays until it is unlinked",
-    .why    = "what is left in /dev/shm is memory that no process has and nothing gives back",
-    .hint   = "use memfd_create; or shm_unlink, or shmctl with IPC_RMID, right after mapping",
-    .looks  = "WARN: nothing to be left in /dev/shm when the process has ended; mine.4711")
+    .why    = "A file left in /dev/shm is memory that no process owns and nothing releases.",
+    .hint   = "Use memfd_create, or call shm_unlink or shmctl with IPC_RMID right after mapping.",
+    .looks  = "expected nothing to be left in /dev/shm when the process has ended; seen mine.4711")
 {
     struct files *files =
         mmap(NULL, sizeof *files, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

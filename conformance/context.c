@@ -11,64 +11,75 @@ GROUP(context, 11, "One handler for each thread and task, by NumPy's context var
  * functions: free and realloc are called wherever an array ends or is resized. */
 #define LIFETIME "NEP 49, PyDataMem_Handler thread safety and lifetime"
 #define HINT                                                                                       \
-    "leave PyDataMem_SetHandler to the program; what a block needs to know of its maker belongs "  \
-    "to the block or the ctx, not to what is in force"
+    "Leave PyDataMem_SetHandler to the program. Keep what a block needs to know about its maker "  \
+    "in the block or in ctx, not in the active handler."
 
 PYTHON_PROPERTY(context, thread_isolated,
     .id     = "context.thread-isolated", .level = MUST, .basis = BASIS_NEP,
     .title  = "a handler is active in its thread only",
-    .clause = "a handler is active only in the thread that chose it; a new thread begins as this "
-              "Python says: NumPy's own, or its starter's",
+    .clause = "A handler is active only in the thread that chose it.",
+    .tests  = "A new thread starts with NumPy's handler, or with its parent's if "
+              "sys.flags.thread_inherit_context is set.",
     .source = LIFETIME "; alloc.c PyDataMem_SetHandler, 1.22 to 2.5; Python's page on "
               "sys.flags.thread_inherit_context",
-    .why    = "a library with its own handler in its threads must not impose it on other threads",
+    .why    = "A library with its own handler in its threads must not impose it on other threads.",
     .hint   = HINT,
-    .looks  = "second to be in force after another thread's arrays were freed: first is");
+    .looks  = "expected second to be in force after another thread's arrays were freed; seen first "
+              "is");
 
 PYTHON_PROPERTY(context, task_isolated,
     .id     = "context.task-isolated", .level = MUST, .basis = BASIS_NEP,
     .title  = "asyncio tasks keep their own handler",
-    .clause = "an asyncio task begins with its creator's handler and keeps its choice to itself",
+    .clause = "An asyncio task starts with its creator's handler, and its own choice does not "
+              "affect other tasks.",
     .source = LIFETIME "; PEP 567, asyncio",
-    .why    = "tasks take turns in one thread: a choice that leaks meets whichever runs next",
+    .why    = "Tasks take turns in one thread: a choice that leaks affects the task that runs "
+              "next.",
     .hint   = HINT,
-    .looks  = "main to be in force in a task whose children chose others: first is");
+    .looks  = "expected main to be in force in a task whose children chose others; seen first is");
 
 PYTHON_PROPERTY(context, copy,
     .id     = "context.copy", .level = MUST, .basis = BASIS_NEP,
     .title  = "copy_context() keeps the handler",
-    .clause = "copy_context() takes the active handler along; a choice in the copy stays there",
+    .clause = "copy_context() copies the active handler, and a choice in the copy stays there.",
     .source = LIFETIME "; PEP 567, contextvars.copy_context",
-    .why    = "frameworks run callbacks in copied contexts",
+    .why    = "Frameworks run callbacks in copied contexts.",
     .hint   = HINT,
-    .looks  = "default_allocator to be in force after a choice in a copied context: 'inner'");
+    .looks  = "expected default_allocator to be in force after a choice in a copied context; seen "
+              "'inner'");
 
 PYTHON_PROPERTY(context, empty,
     .id     = "context.empty", .level = MUST, .basis = BASIS_NEP,
     .title  = "an empty Context has NumPy's handler",
-    .clause = "in an empty Context NumPy's own handler is active, whatever is outside",
+    .clause = "In an empty Context NumPy's own handler is active, regardless of the handler "
+              "outside.",
     .source = LIFETIME "; alloc.c and multiarraymodule.c, current_handler with its default, 1.22 "
               "to 2.5",
-    .why    = "arrays of another handler end there like anywhere else, and must leave no trace",
+    .why    = "Arrays of other handlers are freed there too, which must not change the active "
+              "handler.",
     .hint   = HINT,
-    .looks  = "the handler in force in an empty context to be 'default_allocator': 'outer'");
+    .looks  = "expected the handler in force in an empty context to be 'default_allocator'; seen "
+              "'outer'");
 
 PYTHON_PROPERTY(context, executor,
     .id     = "context.executor", .level = MUST, .basis = BASIS_NEP,
     .title  = "executor workers keep their handler",
-    .clause = "an executor's worker begins as any thread, keeps a job's choice for later jobs, "
-              "and a job that brings its context has its handler",
+    .clause = "A worker of an executor starts like any thread and keeps a handler that a job "
+              "chose.",
+    .tests  = "A job that brings its own context has the handler of that context.",
     .source = LIFETIME "; Python's concurrent.futures and contextvars",
-    .why    = "arrays are made in workers and end at the caller, and the other way round",
+    .why    = "Arrays are made in workers and deleted by the caller, and the other way round.",
     .hint   = HINT,
-    .looks  = "own to be in force in a later job of the same worker: default_allocator is");
+    .looks  = "expected own to be in force in a later job of the same worker; seen "
+              "default_allocator is");
 
 PYTHON_PROPERTY(context, interleaved,
     .id     = "context.interleaved", .level = MUST, .basis = BASIS_NEP,
     .title  = "mixed tasks and threads stay separate",
-    .clause = "tasks and threads that change handlers at random never disturb each other; each "
-              "array is freed by the handler that made it",
+    .clause = "Tasks and threads that change handlers at random do not affect each other.",
+    .tests  = "Each array has to be freed by the handler that made it.",
     .source = LIFETIME "; High level design",
-    .why    = "a real program is all of this at once",
+    .why    = "Real programs combine threads, tasks and handlers.",
     .hint   = HINT,
-    .looks  = "agent 3 1 to be in force as its task or thread chose it: agent 5 2 is");
+    .looks  = "expected agent 3 1 to be in force as its task or thread chose it; seen agent 5 2 "
+              "is");

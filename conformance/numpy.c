@@ -16,61 +16,68 @@ GROUP(numpy, 10, "Real arrays on the handler, through NumPy.",
 PYTHON_PROPERTY(numpy, installs,
     .id     = "numpy.installs", .level = MUST, .basis = BASIS_NEP,
     .title  = "SetHandler installs and restores",
-    .clause = "SetHandler installs the handler and returns the previous one, NULL restores "
-              "NumPy's own, and nothing else changes it",
+    .clause = "PyDataMem_SetHandler installs the handler and returns the previous one, and nothing "
+              "else changes the active handler.",
+    .tests  = "SetHandler(NULL) has to restore NumPy's own handler.",
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler",
-    .why    = "code that installs a handler for a while restores the old one later",
-    .hint   = "do not call PyDataMem_SetHandler from the handler's own functions",
-    .looks  = "default_allocator to be in force after an array of the old was freed: mine is");
+    .why    = "Code that installs a handler for a while restores the old one later.",
+    .hint   = "Do not call PyDataMem_SetHandler from the handler's own functions.",
+    .looks  = "expected default_allocator to be in force after an array of the old was freed; seen "
+              "mine is");
 
 PYTHON_PROPERTY(numpy, name,
     .id     = "numpy.name", .level = MUST, .basis = BASIS_NEP,
     .title  = "get_handler_name returns the name",
-    .clause = "get_handler_name gives the handler's name, at any time, for the active handler, an "
-              "array and a view's base; for a view None",
+    .clause = "get_handler_name returns the handler's name at any time, for the active handler and "
+              "for arrays.",
+    .tests  = "For a view it returns None, and for the base of the view the name.",
     .source = "NEP 49, High level design; alloc.c get_handler_name, 1.22 to 2.5",
-    .why    = "the name is how a program finds out who made an array",
-    .hint   = "fill the name in once, in UTF-8 and with its NUL, and leave it",
-    .looks  = "the name in force after 120 arrays to be 'mine': 'mine (busy)'");
+    .why    = "Programs find out by the name which handler made an array.",
+    .hint   = "Set the name once, in UTF-8 and with its NUL, and do not change it.",
+    .looks  = "expected the name in force after 120 arrays to be 'mine'; seen 'mine (busy)'");
 
 PYTHON_PROPERTY(numpy, version,
     .id     = "numpy.version", .level = MUST, .basis = BASIS_NEP,
     .title  = "get_handler_version returns 1",
-    .clause = "get_handler_version gives 1, at any time, for the active handler, an array and a "
-              "view's base; for a view None",
+    .clause = "get_handler_version returns 1 at any time, for the active handler and for arrays.",
+    .tests  = "For a view it returns None, and for the base of the view 1.",
     .source = "NEP 49, High level design; alloc.c get_handler_version, 1.22 to 2.5",
-    .why    = "a later NumPy will go by it to know which functions the struct has",
-    .hint   = "set the version to 1, and leave it",
-    .looks  = "the version in force after 120 arrays to be 1: 2");
+    .why    = "A later NumPy will decide by the version which functions the struct has.",
+    .hint   = "Set the version to 1, and do not change it.",
+    .looks  = "expected the version in force after 120 arrays to be 1; seen 2");
 
 PYTHON_PROPERTY(numpy, array_keeps_its_handler,
     .id     = "numpy.array-keeps-its-handler", .level = MUST, .basis = BASIS_NEP,
     .title  = "arrays keep their own handler",
-    .clause = "an array is resized and freed by the handler that made it, and keeps its contents, "
-              "whatever is active by then",
+    .clause = "An array is resized and freed by the handler that made it, regardless of the active "
+              "handler.",
+    .tests  = "The contents of the array have to stay.",
     .source = "NEP 49, High level design; PyArray_Resize, array_dealloc, 1.22 to 2.5",
-    .why    = "arrays outlive the block of code that their handler was installed for",
-    .hint   = "free and resize by the block itself or the ctx, never by what is in force",
-    .looks  = "first to be given its own blocks alone: free(0x55d0c0a8, 80) of a block of second's");
+    .why    = "Arrays outlive the code for which their handler was installed.",
+    .hint   = "Free and resize by the block itself or by ctx, never by the active handler.",
+    .looks  = "expected first to be given its own blocks alone; seen free(0x55d0c0a8, 80) of a "
+              "block of second's");
 
 PYTHON_PROPERTY(numpy, dtypes,
     .id     = "numpy.dtypes", .level = MUST, .basis = BASIS_CALLER,
     .title  = "arrays of every dtype work",
-    .clause = "arrays of every dtype are aligned and hold what is written; object arrays begin as "
-              "NULL and survive garbage collection",
+    .clause = "Arrays of every dtype are aligned and hold what is written.",
+    .tests  = "Arrays of objects have to start as NULL and survive garbage collection.",
     .source = "ctors.c PyArray_NewFromDescr_int: NPY_ARRAY_ALIGNED, NPY_NEEDS_INIT, 1.22 to 2.5",
-    .why    = "long double loads 16 bytes at a time; a pointer that is not NULL is released",
-    .hint   = "align every block of 16 bytes or more to 16, and zero all that calloc gives",
-    .looks  = "the array of 3 complex256 to be aligned to 16: 0x55d0c0a8b2a8");
+    .why    = "long double loads 16 bytes at a time, and NumPy releases a pointer that is not "
+              "NULL.",
+    .hint   = "Align every block of 16 bytes or more to 16, and clear all bytes in calloc.",
+    .looks  = "expected the array of 3 complex256 to be aligned to 16; seen 0x55d0c0a8b2a8");
 
 PYTHON_PROPERTY(numpy, tracing,
     .id     = "numpy.tracemalloc", .level = MUST, .basis = BASIS_NEP,
     .title  = "tracemalloc shows requested sizes",
-    .clause = "in NumPy's domain tracemalloc shows each block's requested size until the free",
+    .clause = "In NumPy's domain tracemalloc shows the requested size of each block until it is "
+              "freed.",
     .source = "NumPy's page on tracemalloc; alloc.c, NPY_TRACE_DOMAIN, 1.22 to 2.5",
-    .why    = "it is how users look for the memory that their arrays hold",
-    .hint   = "track what the handler takes in another domain than 389047",
-    .looks  = "the traces of np.empty(1000) to be [1000]: [1000, 1064]");
+    .why    = "Users search with it for the memory that their arrays hold.",
+    .hint   = "Track the handler's own allocations in another domain than 389047.",
+    .looks  = "expected the traces of np.empty(1000) to be [1000]; seen [1000, 1064]");
 
 /* ---- the end of a program ----------------------------------------------------------------- */
 
@@ -142,11 +149,13 @@ PROPERTY(numpy_finalises,
     .id     = "numpy.finalises", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 245,
     .ends_process = true, .fixture = FIXTURE_FRESH,
     .title  = "programs with live arrays end well",
-    .clause = "a program with live arrays ends well: arrays are freed or unchanged, and exit() "
-              "keeps the program's status",
+    .clause = "A program that ends with live arrays ends with its own exit status.",
+    .tests  = "At the end the live arrays are freed or unchanged.",
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; C17 7.22.4.4 exit",
-    .why    = "NumPy's modules keep arrays that no code frees; a failed destructor ends badly",
-    .hint   = "let a destructor or atexit function report what is live, not free it or stop",
+    .why    = "NumPy's modules hold arrays that are never freed, and a failing destructor changes "
+              "the exit status.",
+    .hint   = "In a destructor or atexit function report live blocks, but do not free them or "
+              "abort.",
     .looks  = "CRASH: SIGABRT, while the program ends with 3 arrays alive")
 {
     in_program(run_program, NULL);

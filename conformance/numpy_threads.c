@@ -119,11 +119,16 @@ static void keep_beside_others(void *data)
 PROPERTY(numpy_without_gil,
     .id     = "numpy.without-gil", .level = MUST, .basis = BASIS_CALLER,
     .title  = "threads work without a GIL",
-    .clause = "where Python has no GIL, several threads can make, resize and free arrays at once",
+    .clause = "If Python has no GIL, several threads can make, resize and free arrays at the same "
+              "time.",
     .source = "PEP 703; alloc.c PyDataMem_UserNEW and its kin, which take no lock, 2.1 to 2.5",
-    .why    = "without a GIL PyGILState_Check is true and PyGILState_Ensure excludes no thread",
-    .hint   = "lock shared data with a mutex, also if the GIL is held; see threads.concurrent",
-    .looks  = "FAIL: byte 0 of 40 to be 0x6e, after calls of another thread; seen 0x22")
+    .why    = "Without a GIL PyGILState_Check returns true, and PyGILState_Ensure excludes no "
+              "thread.",
+    .wrong  = "PyGILState_STATE state = PyGILState_Ensure(); /* excludes no thread */",
+    .right  = "pthread_mutex_lock(&lock);",
+    .hint   = "Lock shared data with a mutex, even if the caller holds the GIL. See "
+              "threads.concurrent.",
+    .looks  = "expected byte 0 of 40 to be 0x6e, after calls of another thread; seen 0x22")
 {
     struct keeper keepers[KEEPERS] = {0};
     pthread_barrier_t ready;

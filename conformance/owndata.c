@@ -16,7 +16,7 @@ GROUP(owndata, 12, "Arrays that own memory no handler made.",
     PAGE "; arrayobject.c array_dealloc, 1.22 to 2.5; multiarraymodule.c "                         \
          "_set_numpy_warn_if_no_mem_policy, 1.25.2 to 2.5"
 #define LEAVE_ALONE                                                                                \
-    "leave the warnings filters, the environment and NumPy's switches to the program"
+    "Leave the warnings filters, the environment and NumPy's switches to the program."
 
 /* In os.environ and so in the environment. */
 static void set_variable(const char *value)
@@ -38,12 +38,12 @@ PROPERTY(owndata_warns,
     .id     = "owndata.warns", .level = MUST, .basis = BASIS_NEP, .slow_ms = 165,
     .fixture = FIXTURE_FRESH,
     .title  = "NumPy warns if it is asked to",
-    .clause = "NumPy warns when an array without a handler ends that owns memory, if "
-              "NUMPY_WARN_IF_NO_MEM_POLICY=1 or its switch is on",
+    .clause = "NumPy warns when an array that owns memory without a handler ends, if "
+              "NUMPY_WARN_IF_NO_MEM_POLICY=1 or NumPy's switch is set.",
     .source = WARNS,
-    .why    = "the warning is how such arrays are found in old code",
+    .why    = "Users find such arrays in old code by this warning.",
     .hint   = LEAVE_ALONE,
-    .looks  = "the warnings with NUMPY_WARN_IF_NO_MEM_POLICY=1 to be 1: 0")
+    .looks  = "expected the warnings with NUMPY_WARN_IF_NO_MEM_POLICY=1 to be 1; seen 0")
 {
     start_python_bare_now();
     set_variable("1");
@@ -57,9 +57,9 @@ PROPERTY(owndata_warns,
 PYTHON_PROPERTY(owndata, expect_warnings,
     .id     = "owndata.silent-unless-asked", .level = MUST, .basis = BASIS_NEP,
     .title  = "NumPy does not warn by default",
-    .clause = "without NUMPY_WARN_IF_NO_MEM_POLICY or its switch NumPy does not warn when an "
-              "array without a handler ends",
+    .clause = "Without NUMPY_WARN_IF_NO_MEM_POLICY or its switch, NumPy does not warn when an "
+              "array without a handler ends.",
     .source = WARNS,
-    .why    = "a program that did not ask for the warning cannot do anything about it",
+    .why    = "A program that did not request the warning cannot act on it.",
     .hint   = LEAVE_ALONE,
-    .looks  = "the warnings with NUMPY_WARN_IF_NO_MEM_POLICY unset to be 0: 1");
+    .looks  = "expected the warnings with NUMPY_WARN_IF_NO_MEM_POLICY unset to be 0; seen 1");

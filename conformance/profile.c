@@ -94,23 +94,23 @@ static void replay(const char *version)
         harness_broke("%s: %s", profile.path, result.wrong);
 }
 
-#define WHY "whoever has the handler may have that NumPy, whatever its author tests with"
+#define WHY "Users run the handler with that NumPy, regardless of what its author tests with."
 #define HINT                                                                                       \
-    "conform replay --handler=HANDLER FILE, with the file that is named, makes these calls "       \
-    "alone, and conform explain has a hint on the id in brackets; docs/callers.md shows what "     \
-    "each NumPy does on each route"
+    "Replay the named file alone with conform replay -H HANDLER FILE. For the property in the "    \
+    "message, conform explain has a hint. docs/callers.md shows what each NumPy does on each "     \
+    "route."
 
 #define SHARED(version)                                                                            \
     .level = MUST, .basis = BASIS_CALLER, .fixture = FIXTURE_BARE, .hint = HINT,                   \
-    .clause = "the handler keeps the contract in every call that NumPy " version                   \
-              " was recorded to make, in their order"
+    .clause = "The handler keeps the contract in every call that NumPy " version                   \
+              " was recorded to make, in order."
 
 PROPERTY(profile_numpy_1_22, SHARED("1.22"),
     .id     = "profile.numpy-1.22", .ends_process = true,
     .title  = "calls recorded from NumPy 1.22",
     .source = "profiles/numpy-1.22.trace; ctors.c PyArray_NewFromDescr_int, PyArray_FromIter",
-    .why    = WHY "; 1.22 is the first with handlers: an array without elements has a block of "
-              "its other dimensions, and frees it as 1 byte",
+    .why    = WHY " In 1.22, the first with handlers, an array without elements has a block of its "
+              "other dimensions, which is freed as 1 byte.",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 400), in NumPy 1.22's fromiter")
 {
     replay("1.22");
@@ -120,7 +120,7 @@ PROPERTY(profile_numpy_1_24, SHARED("1.24"),
     .id     = "profile.numpy-1.24", .ends_process = true,
     .title  = "calls recorded from NumPy 1.24",
     .source = "profiles/numpy-1.24.trace; item_selection.c _new_sortlike, ctors.c PyArray_FromIter",
-    .why    = WHY "; 1.24 frees NULL with a size in every contiguous sort",
+    .why    = WHY " 1.24 frees NULL with a size in every contiguous sort.",
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40), in NumPy 1.24's sort: shuffled(5).sort()")
 {
     replay("1.24");
@@ -130,7 +130,7 @@ PROPERTY(profile_numpy_1_26, SHARED("1.26"),
     .id     = "profile.numpy-1.26", .ends_process = true,
     .title  = "calls recorded from NumPy 1.26",
     .source = "profiles/numpy-1.26.trace; arraytypes.c.src VOID_compare, ctors.c PyArray_FromIter",
-    .why    = WHY "; 1.26 asks for 0 bytes where records with empty fields are compared",
+    .why    = WHY " 1.26 requests 0 bytes to compare records with empty fields.",
     .looks  = "CRASH: SIGSEGV, inside malloc(0), in NumPy 1.26's records: np.zeros(3, ...).sort()")
 {
     replay("1.26");
@@ -140,8 +140,9 @@ PROPERTY(profile_numpy_2_0, SHARED("2.0"),
     .id     = "profile.numpy-2.0",
     .title  = "calls recorded from NumPy 2.0",
     .source = "profiles/numpy-2.0.trace; NumPy 2.0: ctors.c, shape.c, stringdtype/",
-    .why    = WHY "; 2.0 has arrays of StringDType, whose blocks are resized and pickled too",
-    .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block; seen in call 1391")
+    .why    = WHY " 2.0 adds arrays of StringDType, whose blocks are resized and pickled too.",
+    .looks  = "expected realloc.keeps-contents to hold: the first min(old, new) bytes stay; seen "
+              "in call 1391")
 {
     replay("2.0");
 }
@@ -150,8 +151,8 @@ PROPERTY(profile_numpy_2_2, SHARED("2.2"),
     .id     = "profile.numpy-2.2", .ends_process = true,
     .title  = "calls recorded from NumPy 2.2",
     .source = "profiles/numpy-2.2.trace; NumPy 2.2: ctors.c, shape.c PyArray_Resize",
-    .why    = WHY "; 2.2 makes more small temporaries than those before, and still frees what "
-              "resize(0) left with the size 1",
+    .why    = WHY " 2.2 makes more small temporaries than earlier versions, and still passes size 1 "
+              "to free after resize(0).",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 1), in NumPy 2.2's resize")
 {
     replay("2.2");
@@ -161,8 +162,9 @@ PROPERTY(profile_numpy_2_5, SHARED("2.5"),
     .id     = "profile.numpy-2.5",
     .title  = "calls recorded from NumPy 2.5",
     .source = "profiles/numpy-2.5.trace; NumPy 2.5: shape.c PyArray_Resize_int, ctors.c",
-    .why    = WHY "; 2.5 cuts a block to 1 byte where an array becomes empty, and grows it again",
-    .looks  = "FAIL: realloc keeps the first min(old, new) bytes of the block; seen in call 617")
+    .why    = WHY " 2.5 cuts a block to 1 byte if an array becomes empty, and grows it again.",
+    .looks  = "expected realloc.keeps-contents to hold: the first min(old, new) bytes stay; seen "
+              "in call 617")
 {
     replay("2.5");
 }

@@ -109,8 +109,8 @@ PROPERTY(profile_numpy_1_22, SHARED("1.22"),
     .id     = "profile.numpy-1.22", .ends_process = true,
     .title  = "calls recorded from NumPy 1.22",
     .source = "profiles/numpy-1.22.trace; ctors.c PyArray_NewFromDescr_int, PyArray_FromIter",
-    .why    = WHY " In 1.22, the first with handlers, an array without elements has a block of its "
-              "other dimensions, which is freed as 1 byte.",
+    .why    = WHY " In NumPy 1.22, the first with handlers, an array without elements has a block "
+              "of its other dimensions, which is freed as 1 byte.",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 400), in NumPy 1.22's fromiter")
 {
     replay("1.22");
@@ -120,7 +120,7 @@ PROPERTY(profile_numpy_1_24, SHARED("1.24"),
     .id     = "profile.numpy-1.24", .ends_process = true,
     .title  = "calls recorded from NumPy 1.24",
     .source = "profiles/numpy-1.24.trace; item_selection.c _new_sortlike, ctors.c PyArray_FromIter",
-    .why    = WHY " 1.24 frees NULL with a size in every contiguous sort.",
+    .why    = WHY " NumPy 1.24 frees NULL with a size in every contiguous sort.",
     .looks  = "CRASH: SIGSEGV, inside free((nil), 40), in NumPy 1.24's sort: shuffled(5).sort()")
 {
     replay("1.24");
@@ -130,7 +130,7 @@ PROPERTY(profile_numpy_1_26, SHARED("1.26"),
     .id     = "profile.numpy-1.26", .ends_process = true,
     .title  = "calls recorded from NumPy 1.26",
     .source = "profiles/numpy-1.26.trace; arraytypes.c.src VOID_compare, ctors.c PyArray_FromIter",
-    .why    = WHY " 1.26 requests 0 bytes to compare records with empty fields.",
+    .why    = WHY " NumPy 1.26 requests 0 bytes to compare records with empty fields.",
     .looks  = "CRASH: SIGSEGV, inside malloc(0), in NumPy 1.26's records: np.zeros(3, ...).sort()")
 {
     replay("1.26");
@@ -140,7 +140,8 @@ PROPERTY(profile_numpy_2_0, SHARED("2.0"),
     .id     = "profile.numpy-2.0",
     .title  = "calls recorded from NumPy 2.0",
     .source = "profiles/numpy-2.0.trace; NumPy 2.0: ctors.c, shape.c, stringdtype/",
-    .why    = WHY " 2.0 adds arrays of StringDType, whose blocks are resized and pickled too.",
+    .why    = WHY " NumPy 2.0 adds arrays of StringDType; their blocks are "
+              "resized and pickled too.",
     .looks  = "expected realloc.keeps-contents to hold: the first min(old, new) bytes stay; seen "
               "in call 1391")
 {
@@ -151,8 +152,8 @@ PROPERTY(profile_numpy_2_2, SHARED("2.2"),
     .id     = "profile.numpy-2.2", .ends_process = true,
     .title  = "calls recorded from NumPy 2.2",
     .source = "profiles/numpy-2.2.trace; NumPy 2.2: ctors.c, shape.c PyArray_Resize",
-    .why    = WHY " 2.2 makes more small temporaries than earlier versions, and still passes size 1 "
-              "to free after resize(0).",
+    .why    = WHY " NumPy 2.2 makes more small temporaries than earlier versions, and still passes "
+              "size 1 to free after resize(0).",
     .looks  = "CRASH: SIGABRT, inside free(0x55d0c0a8b2a0, 1), in NumPy 2.2's resize")
 {
     replay("2.2");
@@ -162,7 +163,8 @@ PROPERTY(profile_numpy_2_5, SHARED("2.5"),
     .id     = "profile.numpy-2.5",
     .title  = "calls recorded from NumPy 2.5",
     .source = "profiles/numpy-2.5.trace; NumPy 2.5: shape.c PyArray_Resize_int, ctors.c",
-    .why    = WHY " 2.5 cuts a block to 1 byte if an array becomes empty, and grows it again.",
+    .why    = WHY " NumPy 2.5 cuts a block to 1 byte if an array becomes empty, "
+              "and grows it later.",
     .looks  = "expected realloc.keeps-contents to hold: the first min(old, new) bytes stay; seen "
               "in call 617")
 {

@@ -8,6 +8,7 @@ import suite
 
 HEADINGS = ("REQUIREMENT", "WHY", "HINT", "A FAILURE LOOKS LIKE", "SOURCE")
 WIDTH = 80
+SENTENCES = ("Clause", "Tests", "Why", "Hint")
 
 
 def unexplained(identity, title):
@@ -47,6 +48,19 @@ def check_list(tap, listed):
     return titles
 
 
+def check_sentences(tap, described):
+    """A requirement is one sentence of at most 25 words; the rest are sentences, too."""
+    wrong = []
+    for identity, text in described.items():
+        fields = dict(re.findall(r"^\* ([A-Z][a-z ]+): (.*)$", text, re.M))
+        fields["Clause"] = re.match(r"\n\n\*\*.*\*\* \(.*\)\n\n(.*)\n", text)[1]
+        if len(fields["Clause"].split()) > 25:
+            wrong.append((identity, fields["Clause"]))
+        wrong += [(identity, name, fields[name]) for name in SENTENCES if name in fields and (
+            not fields[name].endswith(".") or fields[name].endswith(".."))]
+    tap.point(not wrong, "requirements are one short sentence", wrong)
+
+
 def sections(page):
     """The property ids of docs/clauses.md, with the text of each."""
     parts = re.split(r"^### (\S+)$", page, flags=re.M)
@@ -83,6 +97,7 @@ def main():
                 for topic in re.findall(r"ABOUT\((\w+)\)", fact)]
     tap.point(sorted(answered) == sorted(topics), "one property answers for each topic",
               sorted(set(topics) ^ set(answered)))
+    check_sentences(tap, described)
     extra = sorted(set(described) - set(ids))
     tap.point(not extra, "no clause is without a property", extra)
     untested = made.partition("## What nothing here can test")[2]

@@ -14,7 +14,7 @@
 
 GROUP(runtime, 16, "NumPy's own side of the contract, whatever the handler.");
 
-#define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
+#define NOT_YOURS "NumPy has to fix this; the handler cannot."
 
 /* ---- what is found --------------------------------------------------------------------------- */
 
@@ -74,13 +74,13 @@ PROPERTY(runtime_sort_out_of_memory,
     .id     = "runtime.sort-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in sorts of numbers",
-    .clause = "where there is no memory for the buffer that strided numbers are sorted or "
-              "partitioned in, NumPy raises MemoryError",
+    .clause = "If memory for the buffer of a strided sort or partition of numbers is refused, "
+              "NumPy raises MemoryError.",
     .source = "item_selection.c _new_sortlike and _new_argsortlike, which look into a descriptor "
               "that is not there yet, 1.25 to 2.3",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
-    .hint   = NOT_YOURS "; sort a contiguous copy",
-    .looks  = "array[::2].sort() of int64 to raise MemoryError: NumPy crashed",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
+    .hint   = NOT_YOURS " Workaround: sort a contiguous copy.",
+    .looks  = "expected array[::2].sort() of int64 to raise MemoryError; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     expect_no_crash("numbers", "int64");
@@ -90,13 +90,14 @@ PROPERTY(runtime_object_sort_out_of_memory,
     .id     = "runtime.object-sort-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in sorts of objects",
-    .clause = "where there is no memory for the buffer that strided objects, or records with "
-              "objects, are sorted or partitioned in, NumPy raises MemoryError",
+    .clause = "If memory for the buffer of a strided sort or partition of objects is refused, "
+              "NumPy raises MemoryError.",
+    .tests  = "Arrays of objects, and of records with objects, are sorted and partitioned.",
     .source = "item_selection.c _new_sortlike, which clears the buffer that it does not have, "
               "1.25 to 2.5",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
-    .hint   = NOT_YOURS "; sort a contiguous copy",
-    .looks  = "array[::2].sort() of objects to raise MemoryError: NumPy crashed",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
+    .hint   = NOT_YOURS " Workaround: sort a contiguous copy.",
+    .looks  = "expected array[::2].sort() of objects to raise MemoryError; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     expect_no_crash("objects", "objects");
@@ -107,13 +108,13 @@ PROPERTY(runtime_string_sort_out_of_memory,
     .id     = "runtime.string-sort-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in sorts of strings",
-    .clause = "where there is no memory for the buffer that strided strings of StringDType are "
-              "sorted or partitioned in, NumPy raises MemoryError",
+    .clause = "If memory for the buffer of a strided sort or partition of StringDType is refused, "
+              "NumPy raises MemoryError.",
     .source = "item_selection.c _new_sortlike, which clears the buffer that it does not have, 2.0 "
               "to 2.5",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
-    .hint   = NOT_YOURS "; sort a contiguous copy",
-    .looks  = "array[::2].sort() of StringDType to raise MemoryError: NumPy crashed",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
+    .hint   = NOT_YOURS " Workaround: sort a contiguous copy.",
+    .looks  = "expected array[::2].sort() of StringDType to raise MemoryError; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "expect_strings");
@@ -124,12 +125,13 @@ PROPERTY(runtime_structured_sort_out_of_memory,
     .id     = "runtime.structured-sort-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in sorts of records",
-    .clause = "where there is no memory to compare records in, a sort of them raises MemoryError",
+    .clause = "If memory to compare records is refused, sorting them raises MemoryError.",
     .source = "arraytypes.c.src VOID_compare, whose failure counts as equal, 1.22 to 2.5",
-    .why    = "the sort succeeds, in the wrong order",
-    .hint   = NOT_YOURS "; make the fields aligned and in the machine's byte order",
-    .looks  = "record 10 of 12, sorted with request 1 refused to be [(3, 5831, b'31')]: [(3, 7919, "
-              "b'19')]",
+    .why    = "The sort succeeds with the wrong order.",
+    .hint   = NOT_YOURS " Workaround: make the fields aligned and in native byte "
+              "order.",
+    .looks  = "expected record 10 of 12, sorted with request 1 refused to be [(3, 5831, b'31')]; "
+              "seen [(3, 7919, b'19')]",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "structured_sort");
@@ -139,12 +141,13 @@ PROPERTY(runtime_fromiter_of_nothing,
     .id     = "runtime.fromiter-of-nothing",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "fromiter of an empty iterator",
-    .clause = "np.fromiter of an iterator that has nothing, though it expected more, makes an "
-              "array of no items",
+    .clause = "np.fromiter of an empty iterator makes an array without items, even if it expected "
+              "more.",
     .source = "ctors.c PyArray_FromIter, which leaves the shape as it was expected, 1.22",
-    .why    = "the items are whatever was in the block",
+    .why    = "The items are whatever was in the block before.",
     .hint   = NOT_YOURS,
-    .looks  = "the shape of an array of no items, of which 7 were expected to be (0,): (7,)",
+    .looks  = "expected the shape of an array of no items, of which 7 were expected to be (0,); "
+              "seen (7,)",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "fromiter_of_nothing");
@@ -154,12 +157,13 @@ PROPERTY(runtime_string_resize,
     .id     = "runtime.string-resize",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "resize adds empty strings",
-    .clause = "an array of StringDType that is resized is filled up with empty strings",
+    .clause = "A resize of an array of StringDType fills the new part with empty strings.",
     .source = "shape.c PyArray_Resize, which leaves what realloc added as it is, 2.0",
-    .why    = "what realloc adds is not zero, and NumPy reads it as strings of its own",
-    .hint   = NOT_YOURS "; realloc need not zero what it adds",
-    .looks  = "a resized array of StringDType to be filled up with '': Failed to load string in "
-              "StringDType getitem",
+    .why    = "The part that realloc adds is not zero, and NumPy reads it as its own strings.",
+    .hint   = NOT_YOURS " realloc need not zero the part that it adds. Workaround: "
+              "none is known.",
+    .looks  = "expected a resized array of StringDType to be filled up with ''; seen Failed to "
+              "load string in StringDType getitem",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "expect_strings");
@@ -172,11 +176,11 @@ PROPERTY(runtime_set_handler_refuses,
     .id     = "runtime.set-handler-refuses",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .title  = "SetHandler checks the capsule",
-    .clause = "SetHandler refuses what is not a capsule named mem_handler",
+    .clause = "PyDataMem_SetHandler refuses every object except a capsule named mem_handler.",
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler; alloc.c, which looks since 2.1",
-    .why    = "the error comes with the next array, far from the mistake",
+    .why    = "The error shows up with the next array, far from the mistake.",
     .hint   = NOT_YOURS,
-    .looks  = "SetHandler to refuse a str: it was put in force",
+    .looks  = "expected SetHandler to refuse a str; seen it was put in force",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_refuses");
@@ -186,12 +190,13 @@ PROPERTY(runtime_set_handler_keeps_count,
     .id     = "runtime.set-handler-keeps-count",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "SetHandler leaks no reference",
-    .clause = "a call of SetHandler that is refused takes no reference to the handler in force",
+    .clause = "A call of PyDataMem_SetHandler that is refused takes no reference to the active "
+              "handler.",
     .source = "alloc.c PyDataMem_SetHandler, which forgets the one that it has, 2.1 to 2.5",
-    .why    = "the handler in force is never released",
+    .why    = "The active handler is never released.",
     .hint   = NOT_YOURS,
-    .looks  = "WARN: the references to the handler in force that ten refused calls of SetHandler "
-              "took to be 0: 10",
+    .looks  = "expected the references to the handler in force that ten refused calls of "
+              "SetHandler took to be 0; seen 10",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_keeps_count");
@@ -201,12 +206,13 @@ PROPERTY(runtime_set_handler_looks,
     .id     = "runtime.set-handler-looks",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "SetHandler checks the struct",
-    .clause = "SetHandler refuses a handler of another version, without one of its functions, or "
-              "whose name has no end",
+    .clause = "PyDataMem_SetHandler refuses a handler with another version, a missing function or "
+              "an unterminated name.",
     .source = "alloc.c PyDataMem_SetHandler, which does not look, 1.22 to 2.5",
-    .why    = "a function that is NULL is called all the same",
-    .hint   = NOT_YOURS "; the group abi looks for it",
-    .looks  = "WARN: SetHandler to refuse a handler with no malloc: it was put in force",
+    .why    = "NumPy calls a function pointer that is NULL.",
+    .hint   = NOT_YOURS " Workaround: run the properties of the group abi, which check "
+              "the struct.",
+    .looks  = "expected SetHandler to refuse a handler with no malloc; seen it was put in force",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_looks");
@@ -216,13 +222,16 @@ PROPERTY(runtime_capsule_without_name,
     .id     = "runtime.capsule-without-name",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "a renamed capsule is an error",
-    .clause = "where the capsule of a handler has lost its name, new arrays and resizes raise an "
-              "exception, the end of an array is a warning, and the handler is not called",
+    .clause = "If the capsule of a handler lost its name, NumPy raises an exception or warns and "
+              "does not call the handler.",
+    .tests  = "New arrays and resizes have to raise an exception, and the end of an array has to "
+              "warn.",
     .source = "alloc.c PyDataMem_UserNEW, PyDataMem_UserRENEW and PyDataMem_UserFREE, 1.22 to 2.5",
-    .why    = "whoever renames a capsule to pass it on, as DLPack's consumers do, takes the "
-              "handler away from arrays that live",
-    .hint   = NOT_YOURS "; make another capsule for others, and rename none that NumPy has",
-    .looks  = "WARN: a warning of an array whose block cannot be freed: none",
+    .why    = "Code that renames a capsule to pass it on, as DLPack consumers do, takes the "
+              "handler from live arrays.",
+    .hint   = NOT_YOURS " Workaround: make another capsule for other libraries, and do "
+              "not rename one that NumPy has.",
+    .looks  = "expected a warning of an array whose block cannot be freed; seen none",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "capsule_without_name");
@@ -234,11 +243,13 @@ PROPERTY(runtime_tracemalloc_of_refusals,
     .id     = "runtime.tracemalloc-of-refusals",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .title  = "tracemalloc ignores refusals",
-    .clause = "a request that the handler refuses changes nothing of what tracemalloc shows",
+    .clause = "A request that the handler refuses does not change what tracemalloc shows.",
     .source = "alloc.c PyDataMem_UserNEW and PyDataMem_UserRENEW, which trace NULL up to 2.1.2",
-    .why    = "memory is shown that nobody has, and what an array still has is not",
+    .why    = "tracemalloc shows memory that is not allocated, and omits memory that an array "
+              "still has.",
     .hint   = NOT_YOURS,
-    .looks  = "the sizes traced after np.empty(1000) was refused to be [700]: [700, 1000]",
+    .looks  = "expected the sizes traced after np.empty(1000) was refused to be [700]; seen [700, "
+              "1000]",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "refusals_traced");
@@ -339,14 +350,15 @@ PROPERTY(runtime_tracemalloc_out_of_memory,
     .id     = "runtime.tracemalloc-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "tracemalloc without memory",
-    .clause = "where tracemalloc has no memory to record a block, the block is given back with its "
-              "size or kept unrecorded, and an array that was to be resized still has one",
+    .clause = "If tracemalloc has no memory to record a block, NumPy frees the block with its size "
+              "or keeps it unrecorded.",
+    .tests  = "An array that was to be resized has to keep its block.",
     .source = "alloc.c PyDataMem_UserNEW_ZEROED, which frees with size 1, and PyDataMem_UserRENEW, "
               "which frees the block that the array has, 2.1.3 to 2.5",
-    .why    = "a handler that goes by the size is misled, and an array is freed twice",
+    .why    = "A handler that relies on the size gets a wrong one, and an array is freed twice.",
     .hint   = NOT_YOURS,
-    .looks  = "np.zeros(1000), when tracemalloc has no memory, to give back its 1000 bytes: "
-              "free(0x55d0c0a8, 1)",
+    .looks  = "expected np.zeros(1000), when tracemalloc has no memory, to give back its 1000 "
+              "bytes; seen free(0x55d0c0a8, 1)",
     .fixture  = FIXTURE_UNLOADED)
 {
     static PyDataMem_Handler refusing = {
@@ -391,13 +403,14 @@ PROPERTY(runtime_setstate_without_handler,
     .id     = "runtime.setstate-without-handler",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "__setstate__ uses free()",
-    .clause = "__setstate__ on an array that owns memory without a handler gives that memory to "
-              "free(), as the array's end does",
+    .clause = "__setstate__ on an array that owns memory without a handler releases that memory "
+              "with free().",
+    .tests  = "The end of such an array does the same.",
     .source = "methods.c array_setstate, which refuses up to 2.4",
-    .why    = "unpickling into such an array fails, though deleting it works",
+    .why    = "Unpickling into such an array fails, although deleting it works.",
     .hint   = NOT_YOURS,
-    .looks  = "WARN: __setstate__ to give the memory to free() and go on: no memory handler found "
-              "but OWNDATA flag set",
+    .looks  = "expected __setstate__ to give the memory to free() and go on; seen no memory "
+              "handler found but OWNDATA flag set",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "setstate_without_handler");
@@ -409,14 +422,14 @@ PROPERTY(runtime_free_size,
     .id     = "runtime.free-size",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .title  = "free gets the requested size",
-    .clause = "on every route free is told the size that was asked for, but for arrays without "
-              "elements",
+    .clause = "On every route NumPy passes free the size that it requested, except for arrays "
+              "without elements.",
     .source = "NEP 49, PyDataMemAllocator: free's size; arrayobject.c array_dealloc, shape.c, "
               "ctors.c, item_selection.c, 1.22 to 2.5",
-    .why    = "a handler that believes the size puts the block where it does not belong",
-    .hint   = NOT_YOURS "; look the size up",
-    .looks  = "free to be told the size asked for in shrunk: free(0x55d0c0a8, 40000) of a block of "
-              "56 bytes",
+    .why    = "A handler that relies on the size puts the block into the wrong list.",
+    .hint   = NOT_YOURS " Workaround: look up the size in free.",
+    .looks  = "expected free to be told the size asked for in shrunk; seen free(0x55d0c0a8, 40000) "
+              "of a block of 56 bytes",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "free_size");
@@ -426,13 +439,13 @@ PROPERTY(runtime_free_size_of_empty,
     .id     = "runtime.free-size-of-empty",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .title  = "free-size of empty arrays",
-    .clause = "free is told the size that was asked for where an array has no elements, too",
+    .clause = "NumPy passes free the requested size for arrays without elements too.",
     .source = "NEP 49, PyDataMemAllocator: free's size; ctors.c array_from_text, 1.22 to 2.5; "
               "shape.c PyArray_Resize, ctors.c PyArray_FromIter and PyArray_FromFile, up to 2.3",
-    .why    = "a handler that believes the size puts the block where it does not belong",
-    .hint   = NOT_YOURS "; look the size up",
-    .looks  = "free to be told the size asked for in no_words: free(0x55d0c0a8, 1) of a block of 8 "
-              "bytes",
+    .why    = "A handler that relies on the size puts the block into the wrong list.",
+    .hint   = NOT_YOURS " Workaround: look up the size in free.",
+    .looks  = "expected free to be told the size asked for in no_words; seen free(0x55d0c0a8, 1) "
+              "of a block of 8 bytes",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "free_size_of_empty");
@@ -442,13 +455,12 @@ PROPERTY(runtime_free_size_after_refusal,
     .id     = "runtime.free-size-after-refusal",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
     .title  = "free-size after a refusal",
-    .clause = "free is told the size that was asked for where a growing text was refused memory, "
-              "too",
+    .clause = "NumPy passes free the requested size if memory for a growing text was refused.",
     .source = "NEP 49, PyDataMemAllocator: free's size; ctors.c array_from_text, 1.22 to 2.5",
-    .why    = "a handler that believes the size takes the block for half as large as it is",
-    .hint   = NOT_YOURS "; look the size up",
-    .looks  = "free to be told the size asked for, request 3 refused: free(0x55d0c0a8, 32768) of a "
-              "block of 65536 bytes",
+    .why    = "A handler that relies on the size takes the block for half as large as it is.",
+    .hint   = NOT_YOURS " Workaround: look up the size in free.",
+    .looks  = "expected free to be told the size asked for, request 3 refused; seen "
+              "free(0x55d0c0a8, 32768) of a block of 65536 bytes",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "free_size_after_refusal");

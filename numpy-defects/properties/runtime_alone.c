@@ -11,7 +11,7 @@
 #include "python/api.h"
 #include "python/python.h"
 
-#define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
+#define NOT_YOURS "NumPy has to fix this; the handler cannot."
 
 /* ---- a handler before libc ------------------------------------------------------------------- */
 
@@ -65,12 +65,12 @@ PROPERTY(runtime_read_only_resize,
     .id     = "runtime.read-only-resize",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "resize of read-only arrays",
-    .clause = "an array that is read-only and resized without refcheck is filled up with zeros as "
-              "any other, or the resize is refused",
+    .clause = "A resize of a read-only array without refcheck fills the new part with zeros or is "
+              "refused.",
     .source = "shape.c PyArray_Resize, which fills only what is writeable, 1.22 to 2.5",
-    .why    = "its numbers are what the heap had there before, and its objects crash the program",
-    .hint   = NOT_YOURS "; a realloc that zeroes what it adds hides it",
-    .looks  = "a read-only array of i8 that is resized to be filled up with 0: "
+    .why    = "The new numbers are old heap contents, and new objects crash the program.",
+    .hint   = NOT_YOURS " Workaround: zero the part that realloc adds.",
+    .looks  = "expected a read-only array of i8 that is resized to be filled up with 0; seen "
               "[4702111234474983745]",
     .fixture  = FIXTURE_UNLOADED)
 {
@@ -82,12 +82,13 @@ PROPERTY(runtime_calls_with_gil,
     .id     = "runtime.calls-with-gil",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "calls hold the GIL",
-    .clause = "a handler is called with the GIL held, or in a free-threaded Python with a thread "
-              "state attached",
+    .clause = "NumPy calls a handler with the GIL held or, in a free-threaded Python, with a "
+              "thread state attached.",
     .source = "ctors.c array_from_text, which calls realloc without, 1.22 to 2.5; nothing says so",
-    .why    = "a handler that uses Python there, or state that it takes the GIL to guard, breaks",
-    .hint   = NOT_YOURS "; take no GIL for granted in realloc",
-    .looks  = "WARN: no call of the handler's realloc without the GIL: 9",
+    .why    = "A handler that calls the Python C-API in realloc, or relies on the GIL to protect "
+              "its state, fails.",
+    .hint   = NOT_YOURS " Workaround: do not rely on the GIL in realloc.",
+    .looks  = "expected no call of the handler's realloc without the GIL; seen 9",
     .fixture  = FIXTURE_UNLOADED)
 {
     static const char *const functions[] = {"malloc", "calloc", "realloc", "free"};
@@ -105,11 +106,13 @@ PROPERTY(runtime_default_calloc_overflow,
     .id     = "runtime.default-calloc-overflow",
     .level  = MUST, .basis = BASIS_C, .target = TARGET_RUNTIME,
     .title  = "default calloc checks overflow",
-    .clause = "calloc of NumPy's default handler refuses a product that no size_t has",
+    .clause = "calloc of NumPy's default handler returns NULL if the product overflows size_t.",
     .source = "C17 7.22.3.2; alloc.c default_calloc, which multiplies first, 1.22 to 2.5",
-    .why    = "a handler that passes its calls on to it gives out a block that is too small",
-    .hint   = "look at the product before it is passed on",
-    .looks  = "calloc(2305843009213693953, 8) of the default handler to be NULL: 0x55d0c0a8",
+    .why    = "A handler that forwards its calls to the default handler returns a block that is "
+              "too small.",
+    .hint   = NOT_YOURS " Workaround: check the product before you forward the call.",
+    .looks  = "expected calloc(2305843009213693953, 8) of the default handler to be NULL; seen "
+              "0x55d0c0a8",
     .fixture  = FIXTURE_UNLOADED)
 {
     static const size_t nelem = (SIZE_MAX >> 3) + 2, elsize = 8;
@@ -161,13 +164,13 @@ PROPERTY(runtime_new_goes_with_owndata,
     .id     = "runtime.new-goes-with-owndata",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "PyDataMem_NEW fits OWNDATA",
-    .clause = "memory of PyDataMem_NEW that an array owns by OWNDATA alone goes back to where it "
-              "came from",
+    .clause = "NumPy returns memory of PyDataMem_NEW that an array owns by OWNDATA alone to the "
+              "allocator it came from.",
     .source = "NumPy's C-API: PyDataMem_NEW; alloc.c, which asks PyMem_RawMalloc since 2.5, and "
               "array_dealloc, which calls free()",
-    .why    = "where Python's allocators are others, as with -X dev, free() aborts the program",
-    .hint   = NOT_YOURS "; give such an array a capsule as its base",
-    .looks  = "WARN: a block of PyMem_RawMalloc to go to PyMem_RawFree: it went to free()",
+    .why    = "If Python's allocators are replaced, as with -X dev, free() aborts the program.",
+    .hint   = NOT_YOURS " Workaround: give such an array a capsule as its base.",
+    .looks  = "expected a block of PyMem_RawMalloc to go to PyMem_RawFree; seen it went to free()",
     .fixture  = FIXTURE_UNLOADED)
 {
     PyMemAllocatorEx own = {NULL, raw_malloc, raw_calloc, raw_realloc, raw_free};

@@ -6,19 +6,19 @@
 #include "harness/harness.h"
 #include "python/python.h"
 
-#define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
+#define NOT_YOURS "NumPy has to fix this; the handler cannot."
 
 PROPERTY(runtime_array_method_out_of_memory,
     .id     = "runtime.array-method-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in frompyfunc",
-    .clause = "where Python has no memory for the loop of a ufunc, np.frompyfunc raises MemoryError",
+    .clause = "If Python has no memory for the loop of a ufunc, np.frompyfunc raises MemoryError.",
     .source = "array_method.c boundarraymethod_dealloc, which looks into a method that there is "
               "not, 1.22 to 2.5",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
     .hint   = NOT_YOURS,
-    .looks  = "np.frompyfunc, with each request of Python's refused in turn, to raise "
-              "MemoryError: NumPy crashed",
+    .looks  = "expected np.frompyfunc, with each request of Python's refused in turn, to raise "
+              "MemoryError; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "array_method_out_of_memory");
@@ -28,14 +28,14 @@ PROPERTY(runtime_dot_out_of_memory,
     .id     = "runtime.dot-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "exceptions in dot of records",
-    .clause = "where Python has no memory for the dtype of records, np.dot, np.inner and "
-              "np.correlate of them raise an exception",
+    .clause = "If Python has no memory for the dtype of records, np.dot, np.inner and np.correlate "
+              "raise an exception.",
     .source = "multiarraymodule.c PyArray_MatrixProduct2, which does not look whether it has one, "
               "2.5",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
     .hint   = NOT_YOURS,
-    .looks  = "np.dot of records, with each request of Python's refused in turn, to raise an "
-              "exception: NumPy crashed",
+    .looks  = "expected np.dot of records, with each request of Python's refused in turn, to raise "
+              "an exception; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "dot_out_of_memory");
@@ -45,14 +45,14 @@ PROPERTY(runtime_index_out_of_memory,
     .id     = "runtime.index-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "exceptions in array indexing",
-    .clause = "where Python has no memory for a buffer, an array that is indexed by another raises "
-              "an exception",
+    .clause = "If Python has no memory for a buffer, indexing an array by another array raises an "
+              "exception.",
     .source = "mapping.c array_subscript and array_assign_subscript, which take another number for "
               "a failure than it is, 1.22 to 2.5",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
-    .hint   = NOT_YOURS "; index by arrays of np.intp",
-    .looks  = "array[index], with each request of Python's refused in turn, to raise an "
-              "exception: NumPy crashed",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
+    .hint   = NOT_YOURS " Workaround: index with arrays of np.intp.",
+    .looks  = "expected array[index], with each request of Python's refused in turn, to raise an "
+              "exception; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "index_out_of_memory");
@@ -62,14 +62,14 @@ PROPERTY(runtime_ufunc_at_out_of_memory,
     .id     = "runtime.ufunc-at-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "np.add.at without memory",
-    .clause = "where Python has no memory for a view of it, np.add.at writes to no item of the "
-              "array but those that it is given",
+    .clause = "If Python has no memory for a view of it, np.add.at writes only to the given items "
+              "of the array.",
     .source = "ufunc_object.c ufunc_at__slow_iter, which does not look whether it has its views, "
               "1.22 to 2.5",
-    .why    = "items of another dtype are written, past the end of the block where it ends there",
-    .hint   = NOT_YOURS "; a red zone behind its blocks tells",
-    .looks  = "np.add.at(whole[:1], [0], 1.5), with each request of Python's refused in turn, to "
-              "write to no other item: others were written to",
+    .why    = "Items of another dtype are written, even past the end of the block.",
+    .hint   = NOT_YOURS " Workaround: put red zones after the blocks to detect it.",
+    .looks  = "expected np.add.at(whole[:1], [0], 1.5), with each request of Python's refused in "
+              "turn, to write to no other item; seen others were written to",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "ufunc_at_out_of_memory");
@@ -79,11 +79,12 @@ PROPERTY(runtime_setstate_of_unfit_list,
     .id     = "runtime.setstate-of-unfit-list",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "__setstate__ keeps exceptions",
-    .clause = "__setstate__ raises the exception of an item that cannot be set",
+    .clause = "__setstate__ raises the exception of an item that cannot be set.",
     .source = "methods.c _setlist_pkl, which does not look whether it could, 1.22 to 2.5",
-    .why    = "what is raised is SystemError, or in a Python with assertions the program ends",
+    .why    = "NumPy raises SystemError instead, and a Python with assertions aborts.",
     .hint   = NOT_YOURS,
-    .looks  = "the exception of a state whose list has no record to be 'ValueError': 'SystemError'",
+    .looks  = "expected the exception of a state whose list has no record to be 'ValueError'; seen "
+              "'SystemError'",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "setstate_of_unfit_list");
@@ -93,14 +94,14 @@ PROPERTY(runtime_scaled_float,
     .id     = "runtime.scaled-float",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "scaled floats do not crash",
-    .clause = "what NumPy does with scaled floats, a dtype of its own tests, is an array or an "
-              "exception",
+    .clause = "Every operation on scaled floats, a dtype of NumPy's own tests, returns an array or "
+              "raises an exception.",
     .source = "_scaled_float_dtype.c, which lacks functions that others call without a look, 1.22 "
               "to 2.5",
-    .why    = "a test that uses it crashes; it takes a private function to have one",
+    .why    = "A test that uses the dtype crashes. A private function is needed to create it.",
     .hint   = NOT_YOURS,
-    .looks  = "WARN: np.nonzero(array), of scaled floats, to be something or an exception: NumPy "
-              "crashed",
+    .looks  = "expected np.nonzero(array), of scaled floats, to be something or an exception; seen "
+              "NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "scaled_float");
@@ -110,13 +111,14 @@ PROPERTY(runtime_date_out_of_memory,
     .id     = "runtime.date-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in arrays of dates",
-    .clause = "where there is no memory for the dtype of a date, an array of it raises MemoryError",
+    .clause = "If memory for the dtype of a date is refused, making an array of it raises "
+              "MemoryError.",
     .source = "dtypemeta.c discover_datetime_and_timedelta_from_pyobject, which does not look "
               "whether it has one, up to 2.4",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
     .hint   = NOT_YOURS,
-    .looks  = "np.array(np.datetime64(3, 's')), with each request of Python's refused in turn, to "
-              "raise MemoryError: NumPy crashed",
+    .looks  = "expected np.array(np.datetime64(3, 's')), with each request of Python's refused in "
+              "turn, to raise MemoryError; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "date_out_of_memory");
@@ -126,13 +128,13 @@ PROPERTY(runtime_buffer_out_of_memory,
     .id     = "runtime.buffer-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in array(buffer)",
-    .clause = "where there is no memory to look at a buffer, np.array raises MemoryError",
+    .clause = "If memory to examine a buffer is refused, np.array raises MemoryError.",
     .source = "ctors.c _array_from_array_like, which takes any exception for a buffer that cannot "
               "be had, 1.22 to 2.5",
-    .why    = "the array is one of another dtype, and nothing says so",
-    .hint   = NOT_YOURS "; give np.array the dtype",
-    .looks  = "the dtypes of np.array(buffer of int32), with each request of Python's refused in "
-              "turn, to be ['int32']: ['int32', 'int64']",
+    .why    = "The array silently gets another dtype.",
+    .hint   = NOT_YOURS " Workaround: pass the dtype to np.array.",
+    .looks  = "expected the dtypes of np.array(buffer of int32), with each request of Python's "
+              "refused in turn, to be ['int32']; seen ['int32', 'int64']",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "buffer_out_of_memory");
@@ -142,14 +144,14 @@ PROPERTY(runtime_string_allocators,
     .id     = "runtime.string-allocators",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "strings of the right array",
-    .clause = "flat, put, np.place and np.fromiter of an array of StringDType have the strings that "
-              "they were given",
+    .clause = "flat, put, np.place and np.fromiter store the given strings in an array of "
+              "StringDType.",
     .source = "iterators.c, item_selection.c, compiled_base.c and ctors.c, which take one array's "
               "strings for another's, 2.0 to 2.5.1",
-    .why    = "a program that has all the memory it wants crashes, or reads other strings",
+    .why    = "A program that has enough memory crashes, or reads other strings.",
     .hint   = NOT_YOURS,
-    .looks  = "np.place, of StringDType, to have the strings that it was given: NumPy crashed, or "
-              "there are others",
+    .looks  = "expected np.place, of StringDType, to have the strings that it was given; seen "
+              "NumPy crashed, or there are others",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "string_allocators");
@@ -159,14 +161,14 @@ PROPERTY(runtime_record_item_out_of_memory,
     .id     = "runtime.record-item-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in record items",
-    .clause = "where there is no memory for an item of a record, NumPy raises MemoryError",
+    .clause = "If memory for an item of a record is refused, NumPy raises MemoryError.",
     .source = "arraytypes.c.src VOID_getitem, which puts what it does not have into a tuple, 1.22 "
               "to 2.5",
-    .why    = "a program that catches MemoryError gets SystemError, and C code that is given the "
-              "tuple finds NULL in it",
+    .why    = "A program that catches MemoryError gets SystemError, and C code finds NULL in a "
+              "tuple.",
     .hint   = NOT_YOURS,
-    .looks  = "tolist of records, with each request of Python's refused in turn, to raise "
-              "MemoryError: SystemError, or a crash",
+    .looks  = "expected tolist of records, with each request of Python's refused in turn, to raise "
+              "MemoryError; seen SystemError, or a crash",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "record_item_out_of_memory");
@@ -176,15 +178,16 @@ PROPERTY(runtime_string_assignment_out_of_memory,
     .id     = "runtime.string-assignment-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in assignments",
-    .clause = "where Python has no memory for a string that is assigned, it raises MemoryError, and "
-              "the item of an array of StringDType is what it was, or is to be",
+    .clause = "If Python has no memory for an assigned string, NumPy raises MemoryError, and the "
+              "item is old or new.",
+    .tests  = "Items of arrays of StringDType are assigned.",
     .source = "stringdtype/dtype.c free_and_copy and static_string.c NpyString_pack, which give "
               "the old string back first, 2.0 to 2.5; NpyString_dup, which crashes, up to 2.4",
-    .why    = "a program that is short of memory crashes, or finds an empty string behind the "
-              "exception",
+    .why    = "A program that is short of memory crashes, or finds an empty string after the "
+              "exception.",
     .hint   = NOT_YOURS,
-    .looks  = "array[:2] = array[2:], with each request of Python's refused in turn, to leave "
-              "strings that were or are assigned: NumPy crashed, or there are others",
+    .looks  = "expected array[:2] = array[2:], with each request of Python's refused in turn, to "
+              "leave strings that were or are assigned; seen NumPy crashed, or there are others",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "string_assignment_out_of_memory");
@@ -194,13 +197,13 @@ PROPERTY(runtime_string_dtype_out_of_memory,
     .id     = "runtime.string-dtype-out-of-memory",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in string copies",
-    .clause = "where Python has no memory for the StringDType of a copy, it raises MemoryError",
+    .clause = "If Python has no memory for the StringDType of a copy, NumPy raises MemoryError.",
     .source = "stringdtype/dtype.c stringdtype_finalize_descr, which does not look whether it has "
               "one, 2.0 to 2.5.0",
-    .why    = "a program that is short of memory crashes instead of getting an exception",
+    .why    = "A program that is short of memory crashes instead of getting an exception.",
     .hint   = NOT_YOURS,
-    .looks  = "a copy of an array of StringDType, with each request of Python's refused in turn, to "
-              "raise MemoryError: NumPy crashed",
+    .looks  = "expected a copy of an array of StringDType, with each request of Python's refused "
+              "in turn, to raise MemoryError; seen NumPy crashed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime_found", "string_dtype_out_of_memory");

@@ -12,7 +12,7 @@
 #include "python/api.h"
 #include "python/python.h"
 
-#define NOT_YOURS "this is NumPy's: the handler can do nothing about it"
+#define NOT_YOURS "NumPy has to fix this; the handler cannot."
 
 /* ---- one array, two threads ------------------------------------------------------------------ */
 
@@ -117,14 +117,15 @@ PROPERTY(runtime_resize_in_two_threads,
     .id     = "runtime.resize-in-two-threads",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "resizes in two threads",
-    .clause = "two threads that resize one array do so one after the other, or one of them gets an "
-              "exception",
+    .clause = "If two threads resize one array, they do so one after the other, or one gets an "
+              "exception.",
     .source = "shape.c PyArray_Resize, which takes no lock, 2.1 to 2.5 in a Python without the GIL; "
               "NumPy's page on thread safety says that its arrays have none",
-    .why    = "the handler is to move one block twice, and frees it twice",
-    .hint   = NOT_YOURS "; put a lock round each use of an array that threads resize",
-    .looks  = "WARN: the block of an array that two threads resize to be moved once: two threads do "
-              "so at once",
+    .why    = "NumPy calls realloc twice for one block, which frees it twice.",
+    .hint   = NOT_YOURS " Workaround: hold a lock around each use of an array that "
+              "threads resize.",
+    .looks  = "expected the block of an array that two threads resize to be moved once; seen two "
+              "threads do so at once",
     .fixture  = FIXTURE_UNLOADED)
 {
     in_two_threads(resize_it, "the block of an array that two threads resize to be moved once");
@@ -146,14 +147,14 @@ PROPERTY(runtime_setstate_in_two_threads,
     .id     = "runtime.setstate-in-two-threads",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "__setstate__ in two threads",
-    .clause = "two threads that call __setstate__ of one array do so one after the other, or one of "
-              "them gets an exception",
+    .clause = "If two threads call __setstate__ of one array, they do so in turn, or one gets an "
+              "exception.",
     .source = "methods.c array_setstate, which takes no lock, 2.1 to 2.5 in a Python without the "
               "GIL; NumPy's page on thread safety says that its arrays have none",
-    .why    = "the block that the array had is freed twice",
-    .hint   = NOT_YOURS "; unpickle into an array that no other thread has yet",
-    .looks  = "WARN: the block of an array whose state two threads set to be freed once: two "
-              "threads do so at once",
+    .why    = "The array's old block is freed twice.",
+    .hint   = NOT_YOURS " Workaround: unpickle into an array that no other thread has.",
+    .looks  = "expected the block of an array whose state two threads set to be freed once; seen "
+              "two threads do so at once",
     .fixture  = FIXTURE_UNLOADED)
 {
     in_two_threads(set_its_state,
@@ -164,14 +165,15 @@ PROPERTY(runtime_resize_while_read,
     .id     = "runtime.resize-while-read",
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "resize while a ufunc reads",
-    .clause = "an array that a ufunc reads is not resized by another thread meanwhile, or its block "
-              "stays as long as it is read",
+    .clause = "While a ufunc reads an array, no other thread can resize it, or its block stays "
+              "until the end.",
     .source = "shape.c PyArray_Resize, 1.22 to 2.5, with the GIL and without; NumPy's page on "
               "thread safety says that it can crash",
-    .why    = "the ufunc goes on to read what has been freed",
-    .hint   = NOT_YOURS "; refcheck=False is for arrays that nobody else has",
-    .looks  = "WARN: the block that a ufunc reads to stay while another thread resizes the array: it "
-              "was freed",
+    .why    = "The ufunc continues to read freed memory.",
+    .hint   = NOT_YOURS " Workaround: use refcheck=False only for arrays that no other "
+              "thread has.",
+    .looks  = "expected the block that a ufunc reads to stay while another thread resizes the "
+              "array; seen it was freed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "resize_while_read");
@@ -184,12 +186,14 @@ PROPERTY(runtime_sub_interpreter,
     .slow_ms = 77,
     .level  = SHOULD, .basis = BASIS_QOI, .target = TARGET_RUNTIME,
     .title  = "import in a sub-interpreter",
-    .clause = "NumPy can be imported in a sub-interpreter of a Python that has it in the first",
+    .clause = "NumPy can be imported in a sub-interpreter of a Python whose main interpreter "
+              "imported it.",
     .source = "PEP 684; multiarraymodule.c and NumPy's Cython modules, which refuse it with an "
               "ImportError, 1.22 to 2.5",
-    .why    = "a program that keeps things apart by interpreters has arrays in the first alone",
-    .hint   = NOT_YOURS "; take processes, or threads of one interpreter",
-    .looks  = "WARN: NumPy 2.5.0 to be imported in a sub-interpreter: ImportError: module "
+    .why    = "A program that isolates its parts in interpreters has arrays in the first "
+              "interpreter only.",
+    .hint   = NOT_YOURS " Workaround: use processes, or threads of one interpreter.",
+    .looks  = "expected NumPy 2.5.0 to be imported in a sub-interpreter: ImportError; seen module "
               "numpy._core._multiarray_umath does not support loading in subinterpreters",
     .fixture  = FIXTURE_UNLOADED)
 {

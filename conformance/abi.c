@@ -19,8 +19,8 @@ static void expect_struct_there(const char *when)
     if (is_readable(handler, sizeof *handler))
         return;
     attribute_to("abi.struct-stays", NULL);
-    fail(fmt("the struct at %p to be in memory still, %s", (const void *)handler, when),
-         "it is gone: nothing can be read there");
+    fail(fmt("the struct at %p to stay in memory, %s", (const void *)handler, when),
+         "an address that cannot be read");
 }
 
 PROPERTY(abi_loads,
@@ -187,7 +187,7 @@ static void expect_same_struct(const PyDataMem_Handler *was, const char *after)
                fmt("%s in the struct to stay %#zx, %s", members[i].name, members[i].was, after),
                "%#zx", members[i].is);
     expect(memcmp(was->name, is->name, sizeof was->name) == 0,
-           fmt("the name in the struct to stay as it was, %s", after), "%s", name_to_show());
+           fmt("the name in the struct to stay the same, %s", after), "%s", name_to_show());
 }
 
 struct exercise {
@@ -293,7 +293,8 @@ PROPERTY(abi_struct_stays,
     .right  = "static PyDataMem_Handler handler = {\"mine\", 1, {NULL, mine_malloc, ...}};",
     .hint   = "Make the struct static, or never free it: NumPy does not report that the last array "
               "is gone.",
-    .looks  = "expected the struct at 0x7f12a0 to be in memory still, after calls; seen it is gone")
+    .looks  = "expected the struct at 0x7f12a0 to stay in memory, after calls; seen an address "
+              "that cannot be read")
 {
     struct random random = {random_next(rng())};
     call_while_there(&random);
@@ -344,7 +345,7 @@ static void ask_again(const char *when)
     const char *why = "no reason given";
     PyDataMem_Handler *again = subject()->getter(&why);
     expect(again == subject_handler(),
-           fmt("the getter to answer %p again, %s", (void *)subject_handler(), when), "%s",
+           fmt("the getter to return %p again, %s", (void *)subject_handler(), when), "%s",
            again != NULL ? fmt("%p", (void *)again) : fmt("NULL (%s)", escape(why)));
 }
 
@@ -362,7 +363,7 @@ PROPERTY(abi_getter_stable,
     .source = "nep49.h, as NEP 49 has one capsule of one struct for a handler",
     .why    = "Two threads that install it get two handlers, and arrays can outlive one of them.",
     .hint   = "Create the handler once, keep it in a static variable, and return that variable.",
-    .looks  = "expected the getter to answer 0x55d0c8 again, at once; seen 0x55d1f0")
+    .looks  = "expected the getter to return 0x55d0c8 again, at once; seen 0x55d1f0")
 {
     if (subject()->getter == NULL)
         skip("it exports the struct itself, and no getter");
@@ -405,7 +406,7 @@ static void expect_kept_alone(const struct side *side)
     for (size_t i = 0; i < side->blocks.count; i++) {
         const struct block *b = &side->blocks.at[i];
         if (pattern_mismatch(b->p, b->size, b->number) != b->size)
-            fail("one instance to keep its blocks as they are", "byte %zu of %zu has changed",
+            fail("one instance to keep the contents of its blocks", "byte %zu of %zu has changed",
                  pattern_mismatch(b->p, b->size, b->number), b->size);
     }
 }
@@ -592,5 +593,5 @@ PROPERTY(abi_loads_alone,
     load_subject();
     size_t now = count_threads();
     expect(now <= threads, "as many threads as before, after loading", "%zu more", now - threads);
-    expect(!has_child(), "no child process, after loading", "there is one");
+    expect(!has_child(), "no child process, after loading", "a child process");
 }

@@ -273,10 +273,10 @@ static void expect_guarded(unsigned char *p, size_t size, enum guard guard, cons
     expect(is_stopped(beside),
            fmt("a write to the byte %s the block to be stopped by SIGSEGV, after %s",
                guard == GUARD_AFTER ? "after" : "before", call),
-           "it was not, at %p, of the block of %zu bytes at %p", (void *)beside, size, (void *)p);
+           "no SIGSEGV at %p, with the block of %zu bytes at %p", (void *)beside, size, (void *)p);
     expect(is_stopped(guard == GUARD_AFTER ? beside + 15 : beside - 15),
            fmt("a write 15 bytes further on to be stopped as well, after %s", call),
-           "it was not, of the block of %zu bytes at %p", size, (void *)p);
+           "no SIGSEGV, with the block of %zu bytes at %p", size, (void *)p);
     expect_pattern(p, size, size, "after %s", call);
 }
 
@@ -286,12 +286,12 @@ static void expect_gone(unsigned char *p, size_t size, const char *call)
     enum { LATER = 8 };
     void *later[LATER];
     expect(is_stopped(p), fmt("a use of the old block to be stopped by SIGSEGV, after %s", call),
-           "it was not, at its first byte, %p", (void *)p);
+           "no SIGSEGV at its first byte, %p", (void *)p);
     for (size_t i = 0; i < LATER; i++)
         later[i] = must_malloc(size);
     expect(is_stopped(p) && is_stopped(p + size - 1),
            fmt("a use of the old block to be stopped by SIGSEGV, %d blocks after %s", LATER, call),
-           "it was not: its memory, %p to %p, is in use again", (void *)p, (void *)(p + size));
+           "no SIGSEGV: its memory, %p to %p, is in use again", (void *)p, (void *)(p + size));
     for (size_t i = 0; i < LATER; i++)
         subject_free(later[i], size);
 }
@@ -457,7 +457,7 @@ static void *attach_expecting(const struct talk *talk, uint64_t number, const ch
 {
     size_t size = 0;
     void *data = nep49_shm_attach(talk->name, &size);
-    expect(data != NULL, fmt("another process to map %s, %s", talk->name, when), "it cannot: %s",
+    expect(data != NULL, fmt("another process to map %s, %s", talk->name, when), "the error %s",
            strerror(errno));
     expect(size == talk->size, fmt("%s to be a block of %zu bytes", talk->name, talk->size),
            "%zu bytes", size);
@@ -476,8 +476,7 @@ static void write_by_name(void *data)
 static void expect_no_name(const char *name, const char *when)
 {
     void *p = nep49_shm_attach(name, NULL);
-    expect(p == NULL, fmt("%s to be no block's name any more, %s", name, when),
-           "it was mapped at %p", p);
+    expect(p == NULL, fmt("%s to name no block, %s", name, when), "a mapping at %p", p);
 }
 
 /* Starts a process that owns a block, frees it at stage 2, and then waits to be killed. */

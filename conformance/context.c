@@ -24,8 +24,8 @@ PYTHON_PROPERTY(context, thread_isolated,
               "sys.flags.thread_inherit_context",
     .why    = "A library with its own handler in its threads must not impose it on other threads.",
     .hint   = HINT,
-    .looks  = "expected second to be in force after another thread's arrays were freed; seen first "
-              "is");
+    .looks  = "expected second to be the active handler after another thread's arrays were freed; "
+              "seen first");
 
 PYTHON_PROPERTY(context, task_isolated,
     .id     = "context.task-isolated", .level = MUST, .basis = BASIS_NEP,
@@ -36,7 +36,8 @@ PYTHON_PROPERTY(context, task_isolated,
     .why    = "Tasks take turns in one thread: a choice that leaks affects the task that runs "
               "next.",
     .hint   = HINT,
-    .looks  = "expected main to be in force in a task whose children chose others; seen first is");
+    .looks  = "expected main to be the active handler in a task whose children chose others; seen "
+              "first");
 
 PYTHON_PROPERTY(context, copy,
     .id     = "context.copy", .level = MUST, .basis = BASIS_NEP,
@@ -45,8 +46,8 @@ PYTHON_PROPERTY(context, copy,
     .source = LIFETIME "; PEP 567, contextvars.copy_context",
     .why    = "Frameworks run callbacks in copied contexts.",
     .hint   = HINT,
-    .looks  = "expected default_allocator to be in force after a choice in a copied context; seen "
-              "'inner'");
+    .looks  = "expected default_allocator to be the active handler after a choice in a copied "
+              "context; seen inner");
 
 PYTHON_PROPERTY(context, empty,
     .id     = "context.empty", .level = MUST, .basis = BASIS_NEP,
@@ -58,7 +59,7 @@ PYTHON_PROPERTY(context, empty,
     .why    = "Arrays of other handlers are freed there too, which must not change the active "
               "handler.",
     .hint   = HINT,
-    .looks  = "expected the handler in force in an empty context to be 'default_allocator'; seen "
+    .looks  = "expected the active handler in an empty context to be 'default_allocator'; seen "
               "'outer'");
 
 PYTHON_PROPERTY(context, executor,
@@ -70,8 +71,8 @@ PYTHON_PROPERTY(context, executor,
     .source = LIFETIME "; Python's concurrent.futures and contextvars",
     .why    = "Arrays are made in workers and deleted by the caller, and the other way round.",
     .hint   = HINT,
-    .looks  = "expected own to be in force in a later job of the same worker; seen "
-              "default_allocator is");
+    .looks  = "expected own to be the active handler in a later job of the same worker; seen "
+              "default_allocator");
 
 PYTHON_PROPERTY(context, interleaved,
     .id     = "context.interleaved", .level = MUST, .basis = BASIS_NEP,
@@ -81,5 +82,5 @@ PYTHON_PROPERTY(context, interleaved,
     .source = LIFETIME "; High level design",
     .why    = "Real programs combine threads, tasks and handlers.",
     .hint   = HINT,
-    .looks  = "expected agent 3 1 to be in force as its task or thread chose it; seen agent 5 2 "
-              "is");
+    .looks  = "expected agent 3 1 to be the active handler as its task or thread chose it; seen "
+              "agent 5 2");

@@ -28,7 +28,7 @@ def make(handler):
     """Arrays of each size by what is in force, which is this handler."""
     made = [Filled(size, size) for size in SIZES]
     for filled in made:
-        handler.owns(filled.array, "which is in force")
+        handler.owns(filled.array, "which is active")
     return made
 
 
@@ -37,10 +37,10 @@ def use_up(made, owner):
     while made:
         filled = made.pop()
         size = len(filled.array)
-        filled.check("where another handler is in force")
+        filled.check("while another handler is active")
         filled.array.resize(2 * size, refcheck=False)
-        owner.owns(filled.array, "resized where another is in force")
-        filled.check("after a resize where another handler is in force", size)
+        owner.owns(filled.array, "resized while another is active")
+        filled.check("after a resize while another handler is active", size)
 
 
 # ---- threads
@@ -74,7 +74,7 @@ def thread_isolated():
             use_up(given[handler], handler)
         main.in_force("after arrays of ended threads were resized and freed")
         in_bare_thread()
-    default_in_force("where main was in force for a while")
+    default_in_force("where main was active for a while")
     use_up(own, main)
     default_in_force("after arrays of main were resized and freed")
     for handler in main, first, second:
@@ -105,7 +105,7 @@ def task_isolated():
     with main.installed():
         asyncio.run(parent_task(main))
         main.in_force("after the event loop ended")
-    default_in_force("where main was in force for a while")
+    default_in_force("where main was active for a while")
     main.expect_settled()
 
 
@@ -142,7 +142,7 @@ async def parent_task(main):
     main.in_force("after arrays of ended tasks were resized and freed")
     with third.installed():
         await asyncio.create_task(grandchild(third, own, main))
-    main.in_force("after another was in force for a while")
+    main.in_force("after another was active for a while")
     for handler in first, second, third:
         handler.expect_settled()
 
@@ -234,7 +234,7 @@ def executor():
         with ThreadPoolExecutor(1, initializer=own.install) as pool:
             use_up(pool.submit(make, own).result(), own)
         main.in_force("after the executors ended")
-    default_in_force("where main was in force for a while")
+    default_in_force("where main was active for a while")
     main.expect_settled()
     own.expect_settled()
 
@@ -278,14 +278,14 @@ class Agent:
             if not self.pool:
                 return
             filled, owner = self.pool.pop(self.random.randrange(len(self.pool)))
-        owner.owns(filled.array, "in somebody's hands")
-        filled.check("in somebody's hands")
+        owner.owns(filled.array, "held by another agent")
+        filled.check("held by another agent")
         if and_free:
             return
         size = self.random.randrange(1, 3000)
         filled.array.resize(size, refcheck=False)
         filled.contents = filled.contents[:size].ljust(size, b"\0")
-        filled.check("after it was resized in somebody's hands")
+        filled.check("after a resize by another agent")
         with self.lock:
             self.pool.append((filled, owner))
 

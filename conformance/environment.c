@@ -240,7 +240,7 @@ PROPERTY(env_direction_flag,
     .source = "System V ABI for AMD64, 3.2.1: clear on entry to a function and upon return",
     .why    = "The next memcpy or memset runs backward and overwrites memory before its block.",
     .hint   = "Execute cld after each std, on every path, or use memmove.",
-    .looks  = "expected the direction flag to be clear after realloc of 8388608; seen it is set")
+    .looks  = "expected the direction flag to be clear after realloc of 8388608; seen a set flag")
 {
 #ifndef __x86_64__
     skip("only x86-64 has this flag");
@@ -310,12 +310,12 @@ PROPERTY(env_runs_no_signal_handler,
     .why    = "Ctrl-C and timeouts are exceptions; a call that clears exceptions loses them.",
     .hint   = "Do not call PyErr_CheckSignals or anything else that runs Python code in any of the "
               "four functions.",
-    .looks  = "expected the Python handler of a signal to wait; seen it was run inside one of the "
-              "calls")
+    .looks  = "expected the Python handler of a signal to wait until the calls have returned; seen "
+              "it ran inside one of them")
 {
     expect(use_with_signal_waiting(),
            "the Python handler of a signal to wait until the calls have returned",
-           "it was run inside one of them");
+           "it ran inside one of them");
 }
 
 /* ---- descriptors of its own -------------------------------------------------------------- */
@@ -360,8 +360,8 @@ PROPERTY(env_forgets_descriptors,
               "    dprintf(log_fd, \"malloc %zu\\n\", size);",
     .hint   = "Open the file for each write, or compare st_dev and st_ino of fstat before you "
               "write.",
-    .looks  = "expected nothing to be written to what has the number of a file of the handler's "
-              "now")
+    .looks  = "expected nothing to be written to a file that has the number of the handler's "
+              "closed file; seen malloc 100")
 {
     char written[80];
     if (sanitizer_is_running())
@@ -374,7 +374,7 @@ PROPERTY(env_forgets_descriptors,
     written[MAX(length, 0)] = '\0';
     written[strcspn(written, "\n")] = '\0';
     expect(length <= 0,
-           "nothing to be written to what has the number of a file of the handler's now", "%s",
+           "nothing to be written to a file that has the number of the handler's closed file", "%s",
            written[0] != '\0' ? escape(written) : "bytes that are no text");
 }
 
@@ -414,11 +414,12 @@ PROPERTY(env_reads_variables_once,
     .right  = "static bool disabled; /* set in a constructor */\n"
               "if (disabled)",
     .hint   = "Read the environment when the handler is loaded, and keep the values.",
-    .looks  = "expected no call to ask for MINE_DISABLE again; seen 544 times in the same calls")
+    .looks  = "expected no call to read the variable MINE_DISABLE again; seen 544 times in the "
+              "same calls")
 {
     const struct asked_variable *asked = asked_again();
     if (asked != NULL)
-        fail(fmt("no call to ask for %s again", escape(asked->name)),
+        fail(fmt("no call to read the variable %s again", escape(asked->name)),
              "%zu times in the same calls as before", asked->times);
 }
 

@@ -110,7 +110,8 @@ PROPERTY(free_reclaims_other_sizes,
     .why    = "Arrays read from files have varying sizes: one free list per size kept 960 MiB.",
     .hint   = "Limit caches and quarantines by their total bytes, and release the oldest blocks "
               "first.",
-    .looks  = "expected freed memory to serve blocks of other sizes; seen 290 MiB more in memory")
+    .looks  = "expected freed memory to be released or to serve blocks of other sizes; seen 290 "
+              "MiB more in memory")
 {
     enum { FEW = 30, MANY = 100 };
     struct turns turns = {0}, before;
@@ -135,7 +136,7 @@ PROPERTY(free_reclaims_other_sizes,
         return;
     size_t more = resident_for_good() - resident, all = turns.small + turns.large;
     attribute_where_one_size_is_lost();
-    fail("freed memory to be given back, or to serve blocks of other sizes",
+    fail("freed memory to be released or to serve blocks of other sizes",
          "%zu MiB more in memory after the last %zu of %zu sizes, one block at a time", more >> 20,
          all - before.small - before.large, all);
 }

@@ -45,7 +45,7 @@ static void free_with_errno(void *ctx, void *p, size_t size)
     subject_free(p, size);
     int after = errno;
     expect(after == before,
-           fmt("errno to be %d still, after free of %s", before,
+           fmt("errno to stay %d, after free of %s", before,
                p != NULL ? fmt("%zu bytes", size) : "NULL"),
            "%d", after);
 }
@@ -63,7 +63,7 @@ PROPERTY(free_keeps_errno,
               "errno = saved;",
     .hint   = "Save errno at the start and restore it at the end, above all around munmap and "
               "madvise.",
-    .looks  = "expected errno to be 2 still, after free of 1048576 bytes; seen 22")
+    .looks  = "expected errno to stay 2, after free of 1048576 bytes; seen 22")
 {
     free_blocks(free_with_errno);
 }
@@ -99,13 +99,13 @@ static void free_with_exception(void *ctx, void *p, size_t size)
     PyErr_Restore(raised.type, raised.value, raised.traceback);
     subject_free(p, size);
     PyErr_Fetch(&type, &value, &traceback);
-    const char *expected = fmt("the ValueError that was pending to be pending still, with its "
-                               "traceback, after free of %s with size %zu",
+    const char *expected = fmt("the pending ValueError to stay, with its traceback, after free of "
+                               "%s with size %zu",
                                p != NULL ? "a block" : "NULL", size);
-    expect(type != NULL, expected, "no exception is");
-    expect(type == raised.type && value == raised.value, expected, "another %s is",
+    expect(type != NULL, expected, "no exception");
+    expect(type == raised.type && value == raised.value, expected, "another %s",
            python_type_name(type));
-    expect(traceback == raised.traceback, expected, "it has %s",
+    expect(traceback == raised.traceback, expected, "the exception with %s",
            traceback == NULL ? "no traceback" : "another traceback");
     Py_DECREF(type);
     Py_DECREF(value);
@@ -127,7 +127,7 @@ PROPERTY(free_keeps_pending_exception,
               "PyErr_Clear();\n"
               "PyErr_Restore(type, value, traceback);",
     .hint   = "Do not call Python from free, or call PyErr_Fetch before and PyErr_Restore after.",
-    .looks  = "expected the ValueError that was pending to be pending still; seen no exception is")
+    .looks  = "expected the pending ValueError to stay, with its traceback; seen no exception")
 {
     raise_exception();
     free_blocks(free_with_exception);

@@ -34,8 +34,8 @@ PYTHON_PROPERTY(interop, dlpack,
     .source = "the DLPack protocol of the array API standard; dlpack.c, 1.22 to 2.5",
     .why    = "Tensors of other libraries share memory with arrays this way.",
     .hint   = HINT,
-    .looks  = "expected the blocks after the end of a capsule that nobody takes of 100 bytes to be "
-              "0; seen 1");
+    .looks  = "expected the blocks after the end of an unused capsule of 100 bytes to be 0; seen "
+              "1");
 
 PYTHON_PROPERTY(interop, array_interface,
     .id     = "interop.array-interface", .level = MUST, .basis = BASIS_CALLER,

@@ -118,7 +118,7 @@ def dlpack():
         _conform.skip("this NumPy has no DLPack")
     from_dlpack = getattr(np, "from_dlpack", None) or np._from_dlpack
     lend("np.from_dlpack", from_dlpack, np.ndarray.tobytes)
-    lend("a capsule that nobody takes", lambda array: array.__dlpack__(), lambda capsule: None)
+    lend("an unused capsule", lambda array: array.__dlpack__(), lambda capsule: None)
     lend("a capsule handed on", lambda a: from_dlpack(Producer(a)), np.ndarray.tobytes)
     if from_dlpack(np.arange(3)).flags.writeable:  # what is not cannot be lent on
         lend("DLPack of DLPack", lambda a: from_dlpack(from_dlpack(a)), np.ndarray.tobytes)
@@ -199,7 +199,7 @@ def expect_own_copies(what, make):
                 made = make(filled.array)
             root = root_of(made)
             if not isinstance(root, np.ndarray):
-                same(live(other), 0, "the blocks of the handler in force after %s" % where)
+                same(live(other), 0, "the blocks of the active handler after %s" % where)
             else:
                 same(handler_name(root), "other", "the handler of %s" % where)
                 other.owns(root, "which is %s" % where)

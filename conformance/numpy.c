@@ -22,8 +22,8 @@ PYTHON_PROPERTY(numpy, installs,
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler, PyDataMem_GetHandler",
     .why    = "Code that installs a handler for a while restores the old one later.",
     .hint   = "Do not call PyDataMem_SetHandler from the handler's own functions.",
-    .looks  = "expected default_allocator to be in force after an array of the old was freed; seen "
-              "mine is");
+    .looks  = "expected default_allocator to be the active handler after an array of the old was "
+              "freed; seen mine");
 
 PYTHON_PROPERTY(numpy, name,
     .id     = "numpy.name", .level = MUST, .basis = BASIS_NEP,
@@ -34,7 +34,8 @@ PYTHON_PROPERTY(numpy, name,
     .source = "NEP 49, High level design; alloc.c get_handler_name, 1.22 to 2.5",
     .why    = "Programs find out by the name which handler made an array.",
     .hint   = "Set the name once, in UTF-8 and with its NUL, and do not change it.",
-    .looks  = "expected the name in force after 120 arrays to be 'mine'; seen 'mine (busy)'");
+    .looks  = "expected the name of the active handler after 120 arrays to be 'mine'; seen 'mine "
+              "(busy)'");
 
 PYTHON_PROPERTY(numpy, version,
     .id     = "numpy.version", .level = MUST, .basis = BASIS_NEP,
@@ -44,7 +45,7 @@ PYTHON_PROPERTY(numpy, version,
     .source = "NEP 49, High level design; alloc.c get_handler_version, 1.22 to 2.5",
     .why    = "A later NumPy will decide by the version which functions the struct has.",
     .hint   = "Set the version to 1, and do not change it.",
-    .looks  = "expected the version in force after 120 arrays to be 1; seen 2");
+    .looks  = "expected the version of the active handler after 120 arrays to be 1; seen 2");
 
 PYTHON_PROPERTY(numpy, array_keeps_its_handler,
     .id     = "numpy.array-keeps-its-handler", .level = MUST, .basis = BASIS_NEP,
@@ -55,8 +56,8 @@ PYTHON_PROPERTY(numpy, array_keeps_its_handler,
     .source = "NEP 49, High level design; PyArray_Resize, array_dealloc, 1.22 to 2.5",
     .why    = "Arrays outlive the code for which their handler was installed.",
     .hint   = "Free and resize by the block itself or by ctx, never by the active handler.",
-    .looks  = "expected first to be given its own blocks alone; seen free(0x55d0c0a8, 80) of a "
-              "block of second's");
+    .looks  = "expected first to receive only its own blocks; seen free(0x55d0c0a8, 80) of a block "
+              "of second's");
 
 PYTHON_PROPERTY(numpy, dtypes,
     .id     = "numpy.dtypes", .level = MUST, .basis = BASIS_CALLER,

@@ -32,7 +32,7 @@ def installs():
     kept = np.arange(100)
     handler.in_force("after arrays were made, resized and freed")
     expect(handler.install() is handler.capsule,
-           "SetHandler of what is in force to return just that", "another handler")
+           "SetHandler of the active handler to return that handler", "another handler")
     previous = _conform.set_handler(None)
     expect(previous is handler.capsule,
            "SetHandler(NULL) to return the handler that it replaces", "another handler")
@@ -49,13 +49,13 @@ def installs():
 # What reports of a handler, and what it has to say.
 def expect_reported(what, report, expected):
     default = {"name": DEFAULT_NAME, "version": 1}[what]
-    same(report(), default, "the %s in force before SetHandler" % what)
+    same(report(), default, "the %s of the active handler before SetHandler" % what)
     before = np.arange(10)
     handler = Handler()
     for rounds in range(3):
         when = "after %d arrays" % (rounds * 120)
         handler.install()
-        same(report(), expected, "the %s in force %s" % (what, when))
+        same(report(), expected, "the %s of the active handler %s" % (what, when))
         made = np.arange(10.0)
         same(report(made), expected, "the %s of an array's handler %s" % (what, when))
         for view in made[2:5], made.reshape(2, 5), made.T, made.view(np.int64):
@@ -65,7 +65,7 @@ def expect_reported(what, report, expected):
     same(report(before), default, "the %s of an array's handler made before SetHandler" % what)
     _conform.set_handler(None)
     same(report(made), expected, "the %s of an array's handler after SetHandler(NULL)" % what)
-    same(report(), default, "the %s in force after SetHandler(NULL)" % what)
+    same(report(), default, "the %s of the active handler after SetHandler(NULL)" % what)
 
 
 def name():
@@ -114,14 +114,14 @@ def array_keeps_its_handler():
 
 
 def survive_elsewhere(filled, owner):
-    """Resizes and copies an array while another handler is in force."""
+    """Resizes and copies an array while another handler is active."""
     size = len(filled.array)
-    owner.owns(filled.array, "with another in force")
-    filled.check("with another handler in force")
+    owner.owns(filled.array, "with another handler active")
+    filled.check("with another handler active")
     for changed in 3 * size, size + 1, size:
         filled.array.resize(changed, refcheck=False)
-        owner.owns(filled.array, "after a resize with another in force")
-        filled.check("after a resize with another handler in force", size)
+        owner.owns(filled.array, "after a resize with another handler active")
+        filled.check("after a resize with another handler active", size)
     copy = filled.array.copy()
     same(handler_name(copy), handler_name(), "the handler of a copy")
 

@@ -139,7 +139,7 @@ PYTHON_PROPERTY(numpy_routes, route_string_dtype,
     .why    = "An element is 16 bytes that NumPy reads as a reference, so it has to start as "
               "zeros.",
     .hint   = "See numpy.route-zeros and numpy.route-resize.",
-    .looks  = "expected strings, part 2; seen 'a string' to be as it is by NumPy's own");
+    .looks  = "expected strings, part 2 to be ['a string'] as it is by NumPy's own; seen ['']");
 
 PYTHON_PROPERTY(numpy_makers, route,
     .id     = "numpy.route-makers", .level = MUST, .basis = BASIS_CALLER, .slow_ms = 72,

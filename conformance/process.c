@@ -160,7 +160,7 @@ static void expect_child_frees(void)
     step("a forked child makes and frees many blocks");
     in_child(free_many_blocks, kept);
     expect(*kept < MUCH || keeps_of_many() >= MUCH,
-           "a forked child to give back the blocks that it frees, as its parent does",
+           "a forked child to release the blocks that it frees, as its parent does",
            "%zu MiB more mapped, though each was freed before the next was made", *kept >> 20);
     munmap(kept, sizeof *kept);
 }
@@ -201,7 +201,7 @@ static void expect_exit_of_child(bool fills)
     void *before = fills ? NULL : subject_malloc(LARGE);
     expect(program_survives(use_and_free_all, NULL),
            "a forked child to end by exit(), where its parent has used the handler",
-           "it crashes, or goes on for more than %.3g s", hang_limit());
+           "a crash, or no end after %.3g s", hang_limit());
     step("the parent goes on when a forked child has ended by exit()");
     use_and_free_all(NULL);
     void *after = before != NULL ? subject_malloc(LARGE) : NULL;

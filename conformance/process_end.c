@@ -33,7 +33,7 @@ PROPERTY(process_late_free,
     struct recorder_counts counts = recorder_counts(recorder);
     if (counts.notes[NOTE_OVERLAPS] > 0) {
         attribute_to("malloc.disjoint", NULL);
-        fail("blocks that do not overlap", "it hands out the memory of live ones");
+        fail("blocks that do not overlap", "a block in the memory of a live one");
     }
     if (counts.notes[NOTE_FOREIGN_FREE] + counts.notes[NOTE_FOREIGN_REALLOC] > 0)
         harness_broke("NumPy freed a block twice while the interpreter shut down");
@@ -154,7 +154,7 @@ static void expect_quiet_end(void)
         in_program(use_and_free_all, NULL);
     }
     size_t after = output_so_far();
-    expect(after == before, "nothing to be printed at the end of the program", "%zu bytes were",
+    expect(after == before, "nothing to be printed at the end of the program", "%zu bytes",
            after - before);
 }
 
@@ -166,7 +166,7 @@ PROPERTY(process_ends_quietly,
     .why    = "An extra line at the end of each program and each child breaks programs that parse "
               "the output.",
     .hint   = "Print statistics only if an environment variable requests them.",
-    .looks  = "expected nothing to be printed at the end of the program; seen 31 bytes were")
+    .looks  = "expected nothing to be printed at the end of the program; seen 31 bytes")
 {
     control_run(use_and_free_all, NULL, "before a program ends");
     expect_quiet_end(); /* before there is more than a pipe holds of who prints all the time */

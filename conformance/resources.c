@@ -270,7 +270,7 @@ PROPERTY(resources_thousand_blocks,
     .source = "C17 7.22.3.4: NULL only if space cannot be allocated; getrlimit(): RLIMIT_NOFILE",
     .why    = "A list of a thousand small arrays raises MemoryError with gigabytes free.",
     .hint   = "Close the descriptor when its file is mapped, or keep many blocks in one file.",
-    .looks  = "expected malloc(5000) to return a block with 1015 live; NULL; seen with 2048 it "
+    .looks  = "expected malloc(5000) to return a block with 1015 live; seen NULL; with 2048 it "
               "does")
 {
     static const size_t of_each[] = {40, 5000};

@@ -85,7 +85,7 @@ class Handler:
         """Nothing came to it that was not its own, and everything came back."""
         for kind, line, _, _ in _conform.notes(self.capsule):
             if kind != "wrong-size":
-                _conform.fail("%s to be given its own blocks alone" % self.name, line)
+                _conform.fail("%s to receive only its own blocks" % self.name, line)
         live = _conform.counts(self.capsule)["live_blocks"]
         same(live, 0, "the blocks of %s that were not freed %s" % (self.name, when))
 
@@ -94,16 +94,16 @@ def expect_in_force(capsule, name, when):
     now = _conform.get_handler()
     if now is not capsule:
         other = handler_name()
-        _conform.fail("%s to be in force %s" % (name, when),
-                      "%s is" % other if other != name else "another one of that name")
+        _conform.fail("%s to be the active handler %s" % (name, when),
+                      other if other != name else "another handler of that name")
 
 
 def default_in_force(when):
-    same(handler_name(), DEFAULT_NAME, "the handler in force %s" % when)
+    same(handler_name(), DEFAULT_NAME, "the active handler %s" % when)
 
 
 class Filled:
-    """An array of bytes whose contents can be checked, made by the handler in force."""
+    """An array of bytes whose contents can be checked, made by the active handler."""
 
     def __init__(self, size, number):
         self.contents = _conform.pattern(size, number)
@@ -129,9 +129,9 @@ def control(when):
 
 
 def expect_ordinary():
-    """Arrays stay as they are where one handler alone is in force."""
+    """Arrays stay as they are while only one handler is active."""
     handler = Handler("alone")
-    with control("where no other handler is in force"):
+    with control("while no other handler is active"):
         with handler.installed():
             filled = [Filled(size, size) for size in (1, 2, 16, 100, 700, 5000, 40000)]
             for each in filled:

@@ -54,7 +54,7 @@ PROPERTY(threads_any_number,
     .source = "NEP 49, PyDataMem_Handler thread safety and lifetime; NumPy uses any thread",
     .why    = "A server starts a thread per request: the 1025th would find the table full.",
     .hint   = "Reuse the entry of an ended thread, or serve a thread without a cache.",
-    .looks  = "expected malloc(64); seen it was refused with 128 bytes live in 2 blocks")
+    .looks  = "malloc(64): it was refused with 128 bytes live in 2 blocks")
 {
     struct scenario_limits limits = {
         .least_size = 64,
@@ -117,8 +117,7 @@ PROPERTY(threads_hand_over,
     .why    = "A pipeline of threads passes arrays through queues.",
     .hint   = "Store with the block what realloc and free need. Return it to its owner under a "
               "lock.",
-    .looks  = "expected byte 0 is 0x00 and not 0xc3 as it was written, of the 17 that had to be "
-              "kept")
+    .looks  = "byte 0 is 0x00 and not 0xc3 as it was written, of the 17 that had to be kept")
 {
     check_threads(40000, FREED_THERE, ONE_AFTER_ANOTHER);
 }

@@ -46,8 +46,8 @@ static void on_fault(int number, siginfo_t *info, void *context)
     const char *at = info->si_addr;
     (void)context;
     if (at >= below.from && at < below.to)
-        fail(fmt("calls to get on with %d KiB of stack", ROOM >> 10),
-             "one goes on to %td KiB at least", (below.to + ROOM - at) >> 10);
+        fail(fmt("calls to need at most %d KiB of stack", ROOM >> 10),
+             "a call that needs %td KiB or more", (below.to + ROOM - at) >> 10);
     sigaction(number, &below.before, NULL); /* which has the next word, when it faults again */
 }
 
@@ -97,7 +97,8 @@ PROPERTY(threads_small_stack,
     .why    = "A handler that needs more ends programs whose threads have small stacks.",
     .hint   = "Put buffers of more than two pages into static memory. Do not call alloca with a "
               "size from the caller.",
-    .looks  = "expected calls to get on with 64 KiB of stack; seen one goes on to 192 KiB at least")
+    .looks  = "expected calls to need at most 64 KiB of stack; seen a call that needs 192 KiB or "
+              "more")
 {
     if (is_instrumented())
         skip("a sanitizer or valgrind takes stack of its own");

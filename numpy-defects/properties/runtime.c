@@ -180,7 +180,7 @@ PROPERTY(runtime_set_handler_refuses,
     .source = "NEP 49, NumPy C-API functions: PyDataMem_SetHandler; alloc.c, which looks since 2.1",
     .why    = "The error shows up with the next array, far from the mistake.",
     .hint   = NOT_YOURS,
-    .looks  = "expected SetHandler to refuse a str; seen it was put in force",
+    .looks  = "expected SetHandler to refuse a str; seen it was installed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_refuses");
@@ -195,8 +195,8 @@ PROPERTY(runtime_set_handler_keeps_count,
     .source = "alloc.c PyDataMem_SetHandler, which forgets the one that it has, 2.1 to 2.5",
     .why    = "The active handler is never released.",
     .hint   = NOT_YOURS,
-    .looks  = "expected the references to the handler in force that ten refused calls of "
-              "SetHandler took to be 0; seen 10",
+    .looks  = "expected the references to the active handler that ten refused calls of SetHandler "
+              "took to be 0; seen 10",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_keeps_count");
@@ -212,7 +212,7 @@ PROPERTY(runtime_set_handler_looks,
     .why    = "NumPy calls a function pointer that is NULL.",
     .hint   = NOT_YOURS " Workaround: run the properties of the group abi, which check "
               "the struct.",
-    .looks  = "expected SetHandler to refuse a handler with no malloc; seen it was put in force",
+    .looks  = "expected SetHandler to refuse a handler with no malloc; seen it was installed",
     .fixture  = FIXTURE_UNLOADED)
 {
     python_call("runtime", "set_handler_looks");

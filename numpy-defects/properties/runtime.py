@@ -155,7 +155,7 @@ def set_handler_refuses():
     findings = Findings()
     for words, stranger in STRANGERS.items():
         findings.expect(is_refused(stranger), "SetHandler to refuse %s" % words,
-                        "it was put in force")
+                        "it was installed")
     findings.tell()
 
 
@@ -169,7 +169,7 @@ def set_handler_keeps_count():
         same(
             sys.getrefcount(handler.capsule) - before,
             0,
-            "the references to the handler in force that ten refused calls of SetHandler took",
+            "the references to the active handler that ten refused calls of SetHandler took",
         )
 
 
@@ -179,7 +179,7 @@ def set_handler_looks():
     taken = [each for each in defects if not is_refused(_conform.spoiled_handler(each))]
     if taken:
         _conform.fail("SetHandler to refuse a handler with %s" % " or ".join(taken),
-                      "each was put in force")
+                      "each was installed")
 
 
 def capsule_without_name():

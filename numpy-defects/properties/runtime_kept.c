@@ -18,7 +18,7 @@ PROPERTY(owndata_uses_free,
     .why    = "Code older than handlers sets OWNDATA on memory of malloc's; a handler would look "
               "for a header that does not exist.",
     .hint   = KEPT,
-    .looks  = "expected mine to be given its own blocks alone; seen free(0x55d0c0a8, 100) of a "
+    .looks  = "expected mine to receive only its own blocks; seen free(0x55d0c0a8, 100) of a "
               "pointer that no handler gave",
     .fixture  = FIXTURE_PYTHON)
 {
@@ -83,7 +83,7 @@ PROPERTY(numpy_counts_handlers,
               "1.22 to 2.5",
     .why    = "An unused handler would stay, or a handler that an array needs would be released.",
     .hint   = KEPT,
-    .looks  = "expected the references to each handler that four threads put in force to be [9, 4, "
+    .looks  = "expected the references to each handler that four threads installed to be [9, 4, "
               "4]; seen [9, 5, 4]",
     .fixture  = FIXTURE_PYTHON)
 {

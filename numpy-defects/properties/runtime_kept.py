@@ -176,5 +176,5 @@ def counts_handlers():
 
     in_threads(*[choose] * 4)
     same([sys.getrefcount(each) for each in capsules], before,
-         "the references to each handler that four threads put in force")
+         "the references to each handler that four threads installed")
     same(_conform.handlers_alive(), alive, "the handlers that there are after all threads ended")

@@ -190,7 +190,7 @@ static _Noreturn void left_direction_down(const struct step *call)
     attribute_to(property_about(TOPIC_DIRECTION_FLAG_SET), NULL);
     fail(fmt("the direction flag to be clear after %s of %" PRIu64, step_function(call->kind),
              step_size(call)),
-         "it is set: memcpy and memset go down from there");
+         "a set flag: memcpy and memset run backward");
 }
 
 /* Clears the flag of x86 by which string instructions go down, and returns whether it was set.

@@ -9,7 +9,7 @@
 #include "python/python.h"
 #include "subject/subject.h"
 
-GROUP(abi, 1, "What is handed over: the struct, its name and version, and the object around it.",
+GROUP(abi, 1, "The struct, its name and version, and the object that exports it.",
       .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 1});
 
 /* What NumPy reads before each call. */
@@ -138,7 +138,7 @@ PROPERTY(abi_version,
     .title  = "the version is 1",
     .clause = "The version field is 1.",
     .source = "NEP 49, PyDataMem_Handler; ndarraytypes.h, 1.22 and later",
-    .why    = "NumPy selects the layout of the struct by the version; another number means another "
+    .why    = "The version tells NumPy which layout the struct has; another number means another "
               "layout.",
     .hint   = "Set .version = 1. It is the version of the struct, not of your library.",
     .looks  = "expected version 1; seen 0")

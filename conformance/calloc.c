@@ -8,7 +8,7 @@
 #include "scenarios.h"
 
 GROUP(calloc, 3,
-      "What calloc hands out: zeroed, of the right size, and refused where the product wraps.",
+      "Blocks from calloc: zeroed, of the right size, and NULL if the product overflows.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 35}, .function = STEP_CALLOC);
 
 /* Two arguments whose product is the size: NumPy gives (n, 1), and the contract knows others. */

@@ -21,7 +21,7 @@
 #include "harness/interpose.h"
 #include "nep49_shm.h"
 
-GROUP(claim, 15, "What a handler promised beyond the contract.");
+GROUP(claim, 15, "What a handler promises beyond the contract.");
 
 /* ---- huge pages --------------------------------------------------------------------------- */
 

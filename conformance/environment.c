@@ -23,7 +23,7 @@
 #include "scenarios.h"
 #include "subject/subject.h"
 
-GROUP(env, 8, "What a handler leaves alone: output, descriptors, signals, floats, exceptions.",
+GROUP(env, 8, "What a handler does not change: output, descriptors, signals, floats, exceptions.",
       .rank = {RANK_BY_ITSELF, RANK_AT_LENGTH, 3});
 
 /* ---- the state of the process and of its threads --------------------------------------------- */

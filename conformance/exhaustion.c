@@ -13,8 +13,7 @@
 #include "harness/proc_count.h"
 #include "scenarios.h"
 
-GROUP(exhaustion, 9,
-      "Running out beneath the handler: requests that it makes of libc or the kernel are refused.",
+GROUP(exhaustion, 9, "Requests of the handler that libc or the kernel refuses.",
       .rank = {RANK_IN_USE, RANK_AT_LENGTH, 39});
 
 /* A first round of calls lets the subject make what it makes once (its pools, its thread's part),

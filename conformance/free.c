@@ -6,7 +6,7 @@
 #include "harness/growth.h"
 #include "scenarios.h"
 
-GROUP(free, 5, "What free takes: NULL, wrong sizes, any order.",
+GROUP(free, 5, "What free accepts: NULL, wrong sizes, any order.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 36}, .function = STEP_FREE);
 
 PROPERTY(free_null,

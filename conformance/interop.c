@@ -5,7 +5,7 @@
 #include "harness/harness.h"
 #include "python/python.h"
 
-GROUP(interop, 13, "Memory that leaves NumPy: who holds a block, and when it comes back.");
+GROUP(interop, 13, "Blocks that other libraries use, and when they are freed.");
 
 /* To a handler all of the first five look alike: a block stays for long after its array, beside
  * others that come and go, and is freed once, anywhere. */

@@ -6,7 +6,7 @@
 #include "heap/heap.h"
 #include "scenarios.h"
 
-GROUP(malloc, 2, "What malloc hands out, and what it does when it cannot.",
+GROUP(malloc, 2, "Blocks from malloc, and refused requests.",
       .rank = {RANK_ONE_FUNCTION, RANK_IN_USE, 34}, .function = STEP_MALLOC);
 
 static const char *malloc_in_words(size_t size)

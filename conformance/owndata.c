@@ -6,7 +6,7 @@
 #include "python/api.h"
 #include "python/python.h"
 
-GROUP(owndata, 12, "Arrays that own memory no handler made.",
+GROUP(owndata, 12, "Arrays that own memory without a handler.",
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 41});
 
 #define PAGE "Memory management in NumPy, What happens when deallocating if there is no policy set"

@@ -12,8 +12,7 @@
 #include "python/api.h"
 #include "python/python.h"
 
-GROUP(performance, 17,
-      "Speed that NumPy's default handler gives arrays, and another one can lose.");
+GROUP(performance, 17, "Speed that arrays have with NumPy's default handler.");
 
 /* ---- advice about huge pages ---------------------------------------------------------------- */
 
@@ -256,8 +255,8 @@ static void look_at_way(void *data)
 PROPERTY(performance_calls_stay_fast,
     .id     = "performance.calls-stay-fast", .level = SHOULD, .basis = BASIS_QOI, .slow_ms = 46,
     .title  = "calls stay fast over time",
-    .clause = "The cost of a call does not grow with the number of blocks made so far, only with "
-              "those live.",
+    .clause = "With a constant number of live blocks, the cost of a call does not grow with the "
+              "number made so far.",
     .source = "good practice",
     .why    = "With tombstones, a call took 12 microseconds after 10000 blocks and 60 after 30000.",
     .hint   = "Reuse free entries, including tombstones. Search nothing that only grows.",

@@ -10,7 +10,7 @@
 #include "python/python.h"
 #include "trace/replay.h"
 
-GROUP(profile, 14, "What other versions of NumPy ask for, from recordings of their routes.");
+GROUP(profile, 14, "Calls of other versions of NumPy, replayed from recordings.");
 
 /* Blocks are written and checked whole up to here: all but a few that the routes make. */
 enum { WHOLE = 1 << 17, WHOLE_IF_INSTRUMENTED = 4096 };

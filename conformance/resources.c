@@ -23,7 +23,7 @@
 #include "harness/property_child.h"
 #include "ordinary_use.h"
 
-GROUP(resources, 10, "What blocks take from the system besides memory, and what is left of it.",
+GROUP(resources, 10, "What blocks use besides memory, and what they leave behind.",
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 42});
 
 /* ---- blocks that are live at once ------------------------------------------------------------ */
@@ -493,8 +493,8 @@ static const char *shared_again(struct files *files)
 PROPERTY(resources_files,
     .id     = "resources.files", .level = SHOULD, .basis = BASIS_QOI, .fixture = FIXTURE_UNLOADED,
     .title  = "no files are left behind",
-    .clause = "Live blocks do not need a named file each, and a process that ended leaves no "
-              "shared memory behind.",
+    .clause = "Live blocks do not need a named file each, and a process that ended leaves no file "
+              "or shared memory behind.",
     .tests  = "The places are /dev/shm, the working directory and System V shared memory.",
     .source = "good practice; shm_overview(7): a shared memory object stays until it is unlinked",
     .why    = "A file left in /dev/shm is memory that no process owns and nothing releases.",

@@ -16,8 +16,7 @@
 #include "python/python.h"
 #include "search/show.h"
 
-GROUP(scenarios, 18,
-      "Situations drawn at random from a table of factors, in each of which everything is checked.",
+GROUP(scenarios, 18, "Random combinations from a table of factors; each call is checked.",
       .rank = {RANK_AT_LENGTH, RANK_AT_LENGTH, 18});
 
 /* The processor time that a slow handler may take is several times that of a fast one. */

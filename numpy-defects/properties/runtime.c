@@ -12,7 +12,7 @@
 #include "python/api.h"
 #include "python/python.h"
 
-GROUP(runtime, 16, "NumPy's own side of the contract, whatever the handler.");
+GROUP(runtime, 16, "NumPy's own side of the contract, independent of the handler.");
 
 #define NOT_YOURS "NumPy has to fix this; the handler cannot."
 
@@ -438,7 +438,7 @@ PROPERTY(runtime_free_size,
 PROPERTY(runtime_free_size_of_empty,
     .id     = "runtime.free-size-of-empty",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
-    .title  = "free-size of empty arrays",
+    .title  = "free gets size of empty arrays",
     .clause = "NumPy passes free the requested size for arrays without elements too.",
     .source = "NEP 49, PyDataMemAllocator: free's size; ctors.c array_from_text, 1.22 to 2.5; "
               "shape.c PyArray_Resize, ctors.c PyArray_FromIter and PyArray_FromFile, up to 2.3",
@@ -454,7 +454,7 @@ PROPERTY(runtime_free_size_of_empty,
 PROPERTY(runtime_free_size_after_refusal,
     .id     = "runtime.free-size-after-refusal",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
-    .title  = "free-size after a refusal",
+    .title  = "free gets size after a refusal",
     .clause = "NumPy passes free the requested size if memory for a growing text was refused.",
     .source = "NEP 49, PyDataMemAllocator: free's size; ctors.c array_from_text, 1.22 to 2.5",
     .why    = "A handler that relies on the size takes the block for half as large as it is.",

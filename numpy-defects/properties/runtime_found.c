@@ -143,7 +143,7 @@ PROPERTY(runtime_buffer_out_of_memory,
 PROPERTY(runtime_string_allocators,
     .id     = "runtime.string-allocators",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
-    .title  = "strings of the right array",
+    .title  = "arrays keep their own strings",
     .clause = "flat, put, np.place and np.fromiter store the given strings in an array of "
               "StringDType.",
     .source = "iterators.c, item_selection.c, compiled_base.c and ctors.c, which take one array's "
@@ -179,7 +179,7 @@ PROPERTY(runtime_string_assignment_out_of_memory,
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
     .title  = "MemoryError in assignments",
     .clause = "If Python has no memory for an assigned string, NumPy raises MemoryError, and the "
-              "item is old or new.",
+              "item keeps its string or has the new one.",
     .tests  = "Items of arrays of StringDType are assigned.",
     .source = "stringdtype/dtype.c free_and_copy and static_string.c NpyString_pack, which give "
               "the old string back first, 2.0 to 2.5; NpyString_dup, which crashes, up to 2.4",

@@ -10,7 +10,7 @@
 PROPERTY(runtime_array_refused,
     .id     = "runtime.array-refused",
     .level  = MUST, .basis = BASIS_CALLER, .target = TARGET_RUNTIME,
-    .title  = "MemoryError if refused",
+    .title  = "MemoryError for refused arrays",
     .clause = "If memory for an array that a function returns or works in is refused, the function "
               "raises MemoryError.",
     .source = "scalartypes.c.src gentype_subscript and dtype_transfer.c, which do not look whether "
@@ -192,7 +192,7 @@ PROPERTY(runtime_shrink_refused,
 PROPERTY(runtime_free_size_of_new_dtype,
     .id     = "runtime.free-size-of-new-dtype",
     .level  = MUST, .basis = BASIS_NEP, .target = TARGET_RUNTIME,
-    .title  = "free-size after a new dtype",
+    .title  = "free gets size after new dtype",
     .clause = "NumPy passes free the requested size if a new dtype removed all elements of an "
               "array.",
     .source = "NEP 49, PyDataMemAllocator: free's size; getset.c array_descr_set, 1.22 to 2.4",

@@ -150,7 +150,7 @@ void report_clauses(const struct property *const *properties, size_t count)
         print_block("Wrong", p->wrong);
         print_block("Right", p->right);
     }
-    puts("\n## What nothing here can test");
+    puts("\n## What cannot be tested");
     for (const struct untested *u = untested_first(); u != NULL; u = u->next)
-        printf("\n* %s. %s.\n  Not tested, for %s.\n", u->clause, u->source, u->why);
+        printf("\n* %s Source: %s.\n  Not tested: %s\n", u->clause, u->source, u->why);
 }

@@ -30,7 +30,7 @@ def unexplained(identity, title):
 def check_list(tap, listed):
     """Groups of one line for each property.  Returns the title of each id."""
     lines = listed.stdout.splitlines()
-    titles = {}
+    titles, names = {}, []
     wrong = [line for line in lines if len(line) > WIDTH]
     for heading, group in re.findall(r"^(\S.*)\n((?: .*\n)+)", listed.stdout, re.M):
         rows = re.findall(r"^  (\S+) +(?:MUST|SHOULD) +(\S.*)$", group, re.M)
@@ -39,9 +39,11 @@ def check_list(tap, listed):
                 or any(not id_.startswith(name + ".") for id_, _ in rows)):
             wrong.append((heading, rows))
         titles.update(rows)
+        names.append(name)
     count = sum(line.startswith(" ") for line in lines)
-    tap.point(not wrong and len(titles) == count > 100, "list has each id once, in its group",
-              (wrong, len(titles), count))
+    once = len(titles) == count and len(set(names)) == len(names)
+    tap.point(not wrong and once and count > 100, "list has each id once, in its group",
+              (wrong, len(titles), count, names))
     wrong = [title for title in titles.values() if len(title) > 40]
     tap.point(not wrong and len(set(titles.values())) == len(titles),
               "titles are short, and each is another", wrong or sorted(titles.values()))

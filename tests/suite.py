@@ -136,7 +136,7 @@ def conform(*arguments, **more):
 
 
 def listed_ids(*arguments):
-    """The ids that --list prints: each begins an indented line, and headings are not indented."""
+    """The ids that list prints: each begins an indented line, and headings are not indented."""
     return re.findall(r"^ +(\S+)", conform("list", *arguments).stdout, re.M)
 
 

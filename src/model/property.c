@@ -61,6 +61,8 @@ static int by_rank_and_line(const void *left, const void *right)
     int ra = ga != NULL ? ga->order : 1 << 20, rb = gb != NULL ? gb->order : 1 << 20;
     if (ra != rb)
         return ra < rb ? -1 : 1;
+    if (ga != gb && ga != NULL && gb != NULL)
+        return strcmp(ga->name, gb->name);
     int file = strcmp(a->file, b->file);
     return file != 0 ? file : a->line - b->line;
 }

@@ -56,54 +56,58 @@ def unfit(report):
     report["exit_code"] = 77
 
 
+def in_all(new, fixed, changed, gone):
+    return "%d new, %d fixed, %d changed, 0 unstable, %d gone" % (new, fixed, changed, gone)
+
+
 # changes of the earlier report, of the later one; lines, how many of each; status of --fail-on=new,
 # with --strict too
 CASES = [
-    ([], [], [], "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 0, 0),
+    ([], [], [], in_all(0, 0, 0, 0), 0, 0),
     ([], [verdicts(version="FAIL")], ["NEW     abi.version: FAIL, was PASS"],
-     "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 1, 1),
+     in_all(1, 0, 0, 0), 1, 1),
     ([], [verdicts(version="TIMEOUT"), about_numpy],
      ["NEW     abi.version: TIMEOUT, was PASS (about NumPy, and not counted)"],
-     "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 0, 0),
+     in_all(1, 0, 0, 0), 0, 0),
     ([verdicts(version="SKIP", zeroed="INCOMPLETE")], [],
      ["CHANGED abi.version: PASS, was SKIP", "CHANGED calloc.zeroed: PASS, was INCOMPLETE"],
-     "0 new, 0 fixed, 2 changed, 0 unstable, 0 gone", 0, 0),
+     in_all(0, 0, 2, 0), 0, 0),
     ([verdicts(version="SKIP")], [verdicts(version="WARN")],
-     ["NEW     abi.version: WARN, was SKIP"], "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 0, 1),
+     ["NEW     abi.version: WARN, was SKIP"], in_all(1, 0, 0, 0), 0, 1),
     ([verdicts(version="WARN")], [verdicts(version="CRASH")],
-     ["NEW     abi.version: CRASH, was WARN"], "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 1, 1),
+     ["NEW     abi.version: CRASH, was WARN"], in_all(1, 0, 0, 0), 1, 1),
     ([verdicts(version="FAIL", overflow="FAIL")], [verdicts(overflow="CRASH")],
      ["FIXED   abi.version: PASS, was FAIL", "CHANGED calloc.overflow: CRASH, was FAIL"],
-     "0 new, 1 fixed, 1 changed, 0 unstable, 0 gone", 0, 0),
+     in_all(0, 1, 1, 0), 0, 0),
     ([], [verdicts(version="SKIP", overflow="BROK", zeroed="INCOMPLETE")],
      ["CHANGED abi.version: SKIP, was PASS", "CHANGED calloc.zeroed: INCOMPLETE, was PASS",
-      "CHANGED calloc.overflow: BROK, was PASS"], "0 new, 0 fixed, 3 changed, 0 unstable, 0 gone"
-     "; of its properties 1 INCOMPLETE, 1 BROK", 4, 4),
+      "CHANGED calloc.overflow: BROK, was PASS"], in_all(0, 0, 3, 0)
+     + "; of its properties 1 INCOMPLETE, 1 BROK", 4, 4),
     ([verdicts(overflow="BROK", zeroed="INCOMPLETE")],
      [verdicts(overflow="BROK", zeroed="INCOMPLETE", large_blocks_advised="INCOMPLETE")],
      ["CHANGED performance.large-blocks-advised: INCOMPLETE, was PASS"],
-     "0 new, 0 fixed, 1 changed, 0 unstable, 0 gone; of its properties 1 INCOMPLETE", 0, 5),
+     in_all(0, 0, 1, 0) + "; of its properties 1 INCOMPLETE", 0, 5),
     ([verdicts(zeroed="SKIP")], [all_incomplete, interrupted, whole], [],
-     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of its properties 4 not run (interrupted)", 5, 5),
-    ([], [unfit], [], "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone", 77, 77),
+     in_all(0, 0, 0, 0) + "; of its properties 4 not run (interrupted)", 5, 5),
+    ([], [unfit], [], in_all(0, 0, 0, 0), 77, 77),
     ([verdicts(version="FAIL")], [verdicts(version="WARN")],
-     ["CHANGED abi.version: WARN, was FAIL"], "0 new, 0 fixed, 1 changed, 0 unstable, 0 gone", 0, 0),
+     ["CHANGED abi.version: WARN, was FAIL"], in_all(0, 0, 1, 0), 0, 0),
     ([], [without_version], [],
-     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of its properties 1 left out", 0, 0),
+     in_all(0, 0, 0, 0) + "; of its properties 1 left out", 0, 0),
     ([], [without_version, whole], ["GONE    abi.version: was PASS"],
-     "0 new, 0 fixed, 0 changed, 0 unstable, 1 gone", 0, 0),
+     in_all(0, 0, 0, 1), 0, 0),
     ([without_version], [], [],
-     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 1 property that it does not know 0 failed", 0, 0),
+     in_all(0, 0, 0, 0) + "; of 1 property that it does not know 0 failed", 0, 0),
     ([without_version], [verdicts(version="FAIL")], ["UNKNOWN abi.version: FAIL"],
-     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 1 property that it does not know 1 failed", 1, 1),
+     in_all(0, 0, 0, 0) + "; of 1 property that it does not know 1 failed", 1, 1),
     ([all_incomplete, interrupted, whole], [verdicts(version="WARN")],
      ["UNKNOWN abi.version: WARN"],
-     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 5 properties that it does not know 1 failed", 0, 1),
+     in_all(0, 0, 0, 0) + "; of 5 properties that it does not know 1 failed", 0, 1),
     ([without_version, whole], [verdicts(version="FAIL")], ["UNKNOWN abi.version: FAIL"],
-     "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of 1 property that it does not know 1 failed", 0, 0),
+     in_all(0, 0, 0, 0) + "; of 1 property that it does not know 1 failed", 0, 0),
     ([], [verdicts(version="INCOMPLETE", overflow="FAIL"), interrupted, whole],
      ["NEW     calloc.overflow: FAIL, was PASS"],
-     "1 new, 0 fixed, 0 changed, 0 unstable, 0 gone; of its properties 1 not run (interrupted)", 1, 1),
+     in_all(1, 0, 0, 0) + "; of its properties 1 not run (interrupted)", 1, 1),
 ]
 
 
@@ -125,7 +129,8 @@ def cases(tap, text):
         results = [compare("old.json", "new.json"),
                    compare("--fail-on=new", "old.json", "new.json"),
                    compare("old.json", "new.json", "--strict", "--fail-on", "new")]
-        expected = "        Seed 7, now 49\n" + "".join(line + "\n" for line in lines) + "since old.json: %s\n" % counts
+        expected = "".join(line + "\n" for line in ["        Seed 7, now 49", *lines,
+                                                    "since old.json: " + counts])
         held = ([result.code for result in results] == [0, code, strict]
                 and all(result.stdout == expected and not result.stderr for result in results))
         tap.point(held, "comparison %d: %s" % (number, counts), "\n".join(map(str, results)))
@@ -179,7 +184,7 @@ def one_of_several(tap, text):
     less, more = (compare("--fail-on=new", *files)
                   for files in [("list.json", "one.json"), ("one.json", "list.json")])
     held = (less.code == CONFORMANT and more.code == NOT_CONFORMANT
-            and re.match(" +/a.so:other is not there now\nsince .*: 0 new, .* 0 changed, 0 unstable, 0 gone\n$",
+            and re.match(" +/a.so:other is not there now\nsince .*: .* 0 changed, 0 unstable, 0 gone\n$",
                          less.stdout)
             and re.match(" +/a.so:other was not there\nUNKNOWN abi.version: CRASH, /a.so:other\n"
                          "since [^;]*; of 5 properties that it does not know 1 failed\n$",
@@ -199,7 +204,7 @@ def baseline(tap):
     suite.conform("-H", "aligned", *PART, "--json=good.json")
     suite.conform("-H", FAULTY, *PART, "--json=bad.json")
     for handler, old, more, code, line in [
-            ("aligned", "good.json", [], CONFORMANT, "0 new, 0 fixed, 0 changed, 0 unstable, 0 gone"),
+            ("aligned", "good.json", [], CONFORMANT, in_all(0, 0, 0, 0)),
             (FAULTY, "good.json", ["--fail-on=new"], NOT_CONFORMANT, "1 new, 0 fixed, "),
             (FAULTY, "bad.json", ["--fail-on=new"], CONFORMANT, "0 new, 0 fixed, "),
             (FAULTY, "bad.json", [], NOT_CONFORMANT, "0 new, 0 fixed, "),

@@ -104,8 +104,8 @@ void report_explain(const struct property *property)
                       "NumPy itself: the result does not count for the handler.");
     if (property->scenarios)
         print_factors();
-    printf("\nTEST  %s:%d\nRUN   conform --handler HANDLER --run %s\n", property->file,
-           property->line, property->id);
+    printf("\nTEST  %s:%d\nRUN   conform HANDLER --run %s\n", property->file, property->line,
+           property->id);
 }
 
 /* Prints a block of code for Markdown; nothing if there is none. */

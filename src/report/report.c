@@ -135,8 +135,7 @@ const char *record_hint(const struct record *record, const struct property *prop
                "and sizes.";
     if (about == NULL && record->verdict == CRASH && !property->ends_process &&
         call_in_words(&record->suspects[ENDED_IN]) != NULL)
-        return fmt("%s A crash can have another cause: debug the reported call.",
-                   property->hint);
+        return fmt("%s A crash can have another cause: debug the reported call.", property->hint);
     return about != NULL ? about->hint : property->hint;
 }
 

@@ -176,9 +176,10 @@ def text(tap):
     made = result.stdout
     for pattern, other in ((r"^ {8}(?:not )?when .*\n(?: {18}.*\n)*", ""),
                            (r"^( {8}(?:call|expected|actual|handler|situation|hint|source"
-                            r"|reproduce) ).*\n(?: {18}.*\n)*", r"\1...\n"),
+                            r"|more|reproduce) ).*\n(?: {18}.*\n)*", r"\1...\n"),
                            (r"(^[A-Z].* (?:MUST|SHOULD)\n)(?: {8}.*\n)+", r"\1        ...\n"),
-                           (r"^(conform|Python) .*?(, \"|; seed)", r"\1 ...\2"),
+                           (r"^conform .*?, \"", r'conform ..., "'),
+                           (r"^Python .*\n.*; seed", "Python ...; seed"),
                            (r" *[\d.]+ m?s(?:  .* combinations)?$", " ...")):
         made = re.sub("(?m)" + pattern, other, made)
     golden(tap, "txt", made, result)

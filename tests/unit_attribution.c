@@ -196,6 +196,7 @@ START_TEST(a_round_is_settled)
         record->controlled = rounds[_i].of[count].controlled;
         if (rounds[_i].of[count].attribute_to != NULL)
             strcpy(record->attribute_to, rounds[_i].of[count].attribute_to->id);
+        record->is_finding = rounds[_i].of[count].attribute_to == &null;
         if (rounds[_i].of[count].in_control)
             record_enter_control(record, "without a fork");
         before[count] = *record;

@@ -68,13 +68,16 @@ const char *run_actual(const struct run *run, size_t i)
 
 const char *run_seen(const struct run *run, size_t i)
 {
+    static char seen[ESCAPED * sizeof(struct record)];
     const struct record *record = run->records[i];
     const char *call = CLEAN(record->call), *past = CLEAN(record->past);
     const char *situation = CLEAN(record->situation);
     if (run->outcomes[i].note[0] != '\0' || run->outcomes[i].verdict == SKIP)
         return run_actual(run, i);
-    return fmt("%s%s%s%s%s%s%s", call, *call != '\0' ? ": " : "", run_actual(run, i),
-               *past != '\0' ? "; " : "", past, *situation != '\0' ? "; " : "", situation);
+    snprintf(seen, sizeof seen, "%s%s%s%s%s%s%s", call, *call != '\0' ? ": " : "",
+             run_actual(run, i), *past != '\0' ? "; " : "", past, *situation != '\0' ? "; " : "",
+             situation);
+    return seen;
 }
 
 bool run_has_same_reason(const struct run *run, size_t i, size_t k)

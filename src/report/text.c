@@ -336,7 +336,7 @@ static void print_tally(const struct page *page)
     bool hides = false;
     for (size_t i = 0; i < page->run->count; i++)
         hides = hides || hides_reason(page->run, i);
-    fprintf(page->file, "%s; %.2f s\n", hides ? " (--verbose says why)" : "", page->run->seconds);
+    fprintf(page->file, "%s; %.2f s\n", hides ? " (see --verbose)" : "", page->run->seconds);
 }
 
 /* Memory that was written outside a block shows anywhere and much later; valgrind sees the write.
@@ -451,7 +451,8 @@ int report_text(FILE *file, const struct run *run, bool color)
     }
     enum verdict colored = c->conformant ? PASS : c->code == EXIT_CONFORMANT ? WARN : FAIL;
     if (!quiet || !c->conformant)
-        fprintf(file, "%s%s: %s%s\n", paint(&page, colored), escape(run->place->label), c->words,
-                unpaint(&page));
+        print_wrapped_from(file, 0,
+                           fmt("%s%s: %s%s", paint(&page, colored), escape(run->place->label),
+                               c->words, unpaint(&page)));
     return fflush(file) != 0 || ferror(file) ? -1 : 0;
 }

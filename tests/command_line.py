@@ -76,6 +76,7 @@ TAKEN = {
     ("verify", "x"): set("quiet".split()),
     ("list",): set("numpy run skip verbose".split()),
     ("init", "x"): set(),
+    ("debug", "abi.loads"): set("claim handler python seed".split()),
     ("handlers",): set(),
     ("explain", "abi.loads"): set(),
     ("clauses",): set("numpy run skip".split()),
@@ -405,7 +406,7 @@ def options_of_each_command(tap):
 
 def help_pages(tap):
     """Each fits a screen, and lists the options that its command takes."""
-    tap.point(len(COMMANDS) == 12 and {each[0] for each in TAKEN if each and each[0] in COMMANDS}
+    tap.point(len(COMMANDS) == 13 and {each[0] for each in TAKEN if each and each[0] in COMMANDS}
               == set(COMMANDS), "the commands are known", COMMANDS)
     for command in [None, *COMMANDS]:
         words = [command] if command else []
@@ -454,7 +455,7 @@ def awkward_names(tap):
         result = suite.run(
             [suite.CONFORM.encode(), b"--handler=./" + raw, b"--run=abi.loads", b"--json=names.json"]
         )
-        held = result.code == 0 and not result.stderr and result.stdout.count("\n") == 5
+        held = result.code == 0 and not result.stderr and result.stdout.count("\n") == 6
         tap.point(held, "a file named %s" % ascii(name).replace("\\", "/"), result)
     os.unlink("names.json")
 

@@ -17,7 +17,7 @@ import suite
 # Mutant, property, its verdict, and what gdb shows where it stops.
 STOPS = [
     ("calloc_does_not_zero", "calloc.zeroed", "FAIL",
-     r"conform_fail \(expected=.*seen=.*calloc\(\d+, \d+\): byte \d+ of \d+ is 0x"
+     r"conform_fail \(expected=.*seen=.*byte \d+ of \d+ is 0x.*calloc\(\d+, \d+\)"
      r".*<calloc_does_not_zero_calloc>"),
     ("free_zeroes_errno", "free.keeps-errno", "WARN", r"conform_fail \(.*<free_zeroes_errno_free>"),
     ("free_of_null_crashes", "free.null", "CRASH",

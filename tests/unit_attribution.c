@@ -99,6 +99,7 @@ static const struct {
         struct step call;
         int cause; /* 1 + the place of the property that answers for it; 0: its verdict stands */
         const struct property *attribute_to;
+        bool is_finding;
         bool in_control, controlled;
         enum verdict moved; /* of the record that it reports in place of its own, or VERDICT_NONE */
     } of[MOST];
@@ -169,11 +170,12 @@ static const struct {
       {&present, FAIL, WRONG, DIRTY}}},
     {"a defect of NumPy", {{&numpys, FAIL}, {&quiet, FAIL, 0, ORDINARY, .in_control = true}}},
     {"what a scenario found, and who met the same, are the owner's",
-     {{&rows, FAIL, 0, OF_NOTHING, 3, &null},
+     {{&rows, FAIL, 0, OF_NOTHING, 3, &null, .is_finding = true},
       {&quiet, CRASH, 0, OF_NOTHING, 3},
       {&null, PASS, .moved = FAIL}}},
     {"what a scenario found is the owner's, whom it met in a control",
-     {{&rows, FAIL, 0, OF_NOTHING, 2, &null}, {&null, FAIL, 0, OF_NOTHING, 0, &null}}},
+     {{&rows, FAIL, 0, OF_NOTHING, 2, &null, .is_finding = true},
+      {&null, FAIL, 0, OF_NOTHING, 0, &null, .is_finding = true}}},
     {"one that met it after its control comes first",
      {{&quiet, FAIL, WRONG, ONE, 2},
       {&null, FAIL, WRONG, ONE, .controlled = true},
@@ -196,7 +198,7 @@ START_TEST(a_round_is_settled)
         record->controlled = rounds[_i].of[count].controlled;
         if (rounds[_i].of[count].attribute_to != NULL)
             strcpy(record->attribute_to, rounds[_i].of[count].attribute_to->id);
-        record->is_finding = rounds[_i].of[count].attribute_to == &null;
+        record->is_finding = rounds[_i].of[count].is_finding;
         if (rounds[_i].of[count].in_control)
             record_enter_control(record, "without a fork");
         before[count] = *record;

@@ -5,6 +5,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 #include <unwind.h>
 
 /* The handler's file.  In memory of our own: a handler that writes outside its blocks may destroy
@@ -81,6 +82,19 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
                                                                        : _URC_NO_REASON;
 }
 
+/* Comes last: dladdr() may not survive what the handler has overwritten. */
+static void note_callee(uintptr_t instruction, struct code_place *place)
+{
+    Dl_info info = {.dli_fname = NULL};
+    if (instruction == 0 || dladdr((void *)instruction, &info) == 0 || info.dli_fname == NULL)
+        return;
+    const char *slash = strrchr(info.dli_fname, '/');
+    snprintf(place->callee, sizeof place->callee, "%s",
+             info.dli_sname != NULL ? info.dli_sname
+             : slash != NULL        ? slash + 1
+                                    : info.dli_fname);
+}
+
 void code_place_unwind(uintptr_t instruction, struct code_place *place)
 {
     struct unwinding unwinding = {.found = 0};
@@ -88,6 +102,8 @@ void code_place_unwind(uintptr_t instruction, struct code_place *place)
         _Unwind_Backtrace(look_at_frame, &unwinding);
     if (unwinding.found != 0) {
         fill_in(unwinding.found, file.base, file.path, place);
+        if (unwinding.found != instruction)
+            note_callee(instruction, place);
         return;
     }
     place->is_elsewhere = 1;

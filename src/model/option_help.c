@@ -127,9 +127,8 @@ static void print_overview(void)
         if (option_rows[i].common)
             print_option(&option_rows[i], COMMAND_RUN);
     }
-    puts("\nExit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 the handler cannot\n"
-         "be loaded, 4 internal error, 5 a limit was reached and nothing has failed so\n"
-         "far, 77 the handler reports that it cannot work here.");
+    puts("\nExit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 handler not loaded,\n"
+         "4 internal error, 5 stopped at a limit, 77 the handler cannot work here.");
 }
 
 static void print_command(enum command command)

@@ -65,7 +65,7 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_VERIFY] = {"verify", COMMAND_VERIFY, NULL, "BUNDLE...",
                         "Check archives that --bundle wrote", 1, SIZE_MAX, NULL},
     [COMMAND_DEBUG] = {"debug", COMMAND_DEBUG, NULL, "ID -H HANDLER",
-                       "Start gdb on a property, stop where it fails", 1, 1, NULL},
+                       "Stop gdb where a property fails", 1, 1, NULL},
     [COMMAND_INIT] = {"init", COMMAND_INIT, NULL, "FOLDER", "Write a handler project to start with",
                       1, 1, NULL},
 };

@@ -95,6 +95,7 @@ struct code_place {
     char object[256]; /* path of the file, or "" */
     char symbol[64];  /* exported, or "" */
     uint64_t offset;  /* in the file as loaded, as addr2line takes it */
+    char callee[64];  /* what it had called, of the handler's frame of a crash; or "" */
     int is_elsewhere; /* 1 if it is outside the handler's file; no bool */
 };
 

@@ -139,7 +139,11 @@ static void print_observed(const struct page *page, size_t i)
         print_known(file, "call", CLEAN(record->call));
     print_known(file, "expected", run_expected(run, i));
     report_print_field(file, actual, run_actual(run, i));
-    print_known(file, record->place.is_elsewhere ? "outside" : "handler", run->places[i]);
+    if (run->places[i] != NULL && record->place.callee[0] != '\0')
+        report_print_field(file, "handler",
+                           fmt("%s (in %s)", run->places[i], CLEAN(record->place.callee)));
+    else
+        print_known(file, record->place.is_elsewhere ? "outside" : "handler", run->places[i]);
     if (is_own)
         print_known(file, "block", CLEAN(record->past));
     print_known(file, "when", shown->when.words);

@@ -127,7 +127,7 @@ static void print_overview(void)
         if (option_rows[i].common)
             print_option(&option_rows[i], COMMAND_RUN);
     }
-    puts("\nExit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 handler not loaded,\n"
+    puts("\nExit status: 0 conformant, 1 not conformant, 2 wrong usage, 3 cannot load it,\n"
          "4 internal error, 5 stopped at a limit, 77 the handler cannot work here.");
 }
 

@@ -46,6 +46,12 @@ static void print_sizes(FILE *file, const struct audit *audit)
     fputs(audit->largest[0] > 0 ? " bytes\n" : " none\n", file);
 }
 
+static const char *const parties[] = {
+    [BY_HANDLER] = "by the handler",
+    [BY_NUMPY] = "by NumPy",
+    [BY_THIRD_PARTY] = "by a third party, not the handler or NumPy",
+};
+
 void exec_print_violations(FILE *file, const struct audit *audit)
 {
     for (int i = 0; i < VIOLATION_KINDS; i++) {
@@ -54,10 +60,11 @@ void exec_print_violations(FILE *file, const struct audit *audit)
         if (violation->times == 0)
             continue;
         fprintf(file, "%s %s: %s, %s\n", facts->counts ? "VIOLATION" : "known    ",
-                facts->party == BY_HANDLER ? "by the handler" : "by NumPy", facts->name,
-                plural(violation->times, "time"));
+                parties[facts->party], facts->name, plural(violation->times, "time"));
         fprintf(file, "          first: %s%s%s\n", violation->text,
-                violation->where[0] != '\0' ? ", at " : "", violation->where);
+                violation->where[0][0] != '\0' ? ", at " : "", violation->where[0]);
+        for (int line = 1; line < VIOLATION_LINES && violation->where[line][0] != '\0'; line++)
+            fprintf(file, "          also at %s\n", violation->where[line]);
     }
 }
 
@@ -88,12 +95,14 @@ static void print_summary(const struct findings *findings, bool quiet, double se
     }
     exec_print_violations(file, audit);
     size_t handlers = audit_violations(audit, BY_HANDLER),
-           numpys = audit_violations(audit, BY_NUMPY);
-    if (handlers + numpys == 0 && !quiet)
+           numpys = audit_violations(audit, BY_NUMPY),
+           others = audit_violations(audit, BY_THIRD_PARTY);
+    if (handlers + numpys + others == 0 && !quiet)
         fputs("conform: no violation\n", file);
-    else if (handlers + numpys > 0)
-        fprintf(file, "conform: %s of violation by the handler, %zu by NumPy\n",
-                plural(handlers, "kind"), numpys);
+    else if (handlers + numpys + others > 0)
+        fprintf(file, "conform: %s of violation by the handler, %zu by NumPy%s\n",
+                plural(handlers, "kind"), numpys,
+                others > 0 ? fmt(", %zu by a third party", others) : "");
 }
 
 struct waiting {

@@ -119,6 +119,13 @@ void interpose_refuse_watched(size_t nth, enum refusal how)
     interpose_refuse(how != REFUSE_ADVICE ? nth : 0, how == REFUSE_ALL_AFTER);
 }
 
+static interpose_owner *owns;
+
+void interpose_set_owner(interpose_owner *asked)
+{
+    owns = asked;
+}
+
 void interpose_refuse_advice(bool refuse)
 {
     live.no_advice = refuse;
@@ -388,9 +395,21 @@ void *calloc(size_t count, size_t size)
     return took(made, count * size, false);
 }
 
+/* Resizes a block of another allocator's by copying `kept` of its bytes. */
+static void *copy(const void *p, size_t kept, size_t size)
+{
+    void *made = next.malloc(size);
+    if (made != NULL)
+        memcpy(made, p, MIN(kept, size));
+    return made;
+}
+
 void *realloc(void *p, size_t size)
 {
+    size_t kept;
     know_next();
+    if (owns != NULL && interpose_depth == 0 && owns(p, CALLER, &kept))
+        return copy(p, kept, size);
     if (refuses(CALLER))
         return NULL;
     bool locked = lock_table();
@@ -408,6 +427,8 @@ void *realloc(void *p, size_t size)
 void free(void *p)
 {
     know_next();
+    if (owns != NULL && interpose_depth == 0 && owns(p, CALLER, NULL))
+        return;
     bool locked = p != NULL && lock_table();
     if (locked)
         untrack_block(p);

@@ -69,6 +69,12 @@ struct interpose_counts interpose_counts(void);
  * interpose_works(). */
 bool interpose_holds(const void *p);
 
+/* Called by free, with a NULL `size`, and by realloc on every thread that is outside the handler.
+ * Returns true if another allocator owns p, which libc must not free then, and stores the size of
+ * p's block.  `caller` is an address in the code that called. */
+typedef bool interpose_owner(void *p, const void *caller, size_t *size);
+void interpose_set_owner(interpose_owner *owns);
+
 /* Moves the clocks of this process forward, except those of processor time. */
 void clock_jump(unsigned seconds);
 

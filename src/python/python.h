@@ -96,5 +96,7 @@ const char *python_half_run(const char *module, const char *function);
  * NumPy's package, and of an import that is on its way, are passed over, unless there are no
  * others.  "" without the GIL or a frame.  A pending exception stays. */
 void python_line(char *to, size_t room);
+/* The same on a thread that has let go of the GIL, which it waits for. */
+void python_line_with_gil(char *to, size_t room);
 
 #endif

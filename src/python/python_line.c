@@ -79,3 +79,12 @@ void python_line(char *to, size_t room)
     Py_XDECREF(frame);
     PyErr_Restore(type, value, traceback);
 }
+
+void python_line_with_gil(char *to, size_t room)
+{
+    bool takes = python_is_up() && !PyGILState_Check() && PyGILState_GetThisThreadState() != NULL;
+    PyGILState_STATE state = takes ? PyGILState_Ensure() : 0;
+    python_line(to, room);
+    if (takes)
+        PyGILState_Release(state);
+}

@@ -5,6 +5,7 @@
  */
 #include "shims/auditor.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -15,11 +16,13 @@
 #include "base/clock.h"
 #include "base/float_state.h"
 #include "base/text.h"
+#include "harness/interpose.h"
 #include "heap/heap.h"
 #include "python/api.h"
 #include "python/python.h"
 
-enum { FREED_LOG2 = 12, SAMPLE_EVERY = 64, ORIGINS = 1 << 14 };
+enum { FREED_LOG2 = 12, SAMPLE_EVERY = 64, ORIGINS = 1 << 14, HINT_LOG2 = 16 };
+enum { MOST_KEPT_BACK = 256 << 20 };
 
 struct auditor {
     PyDataMem_Handler outer, *inner;
@@ -28,8 +31,11 @@ struct auditor {
     struct violation *violations; /* the creator's, also in forked children */
     struct audit of_child;
     struct auditor_options options;
-    pthread_mutex_t lock;             /* of all that follows */
-    struct heap heap;                 /* the number of a block is its origin and marks */
+    const void *object;                    /* the file that the handler's code is in, or NULL */
+    _Atomic uint16_t hint[1 << HINT_LOG2]; /* live blocks by a hash of the address */
+    pthread_mutex_t lock;                  /* of all that follows */
+    size_t kept_back; /* bytes that stay with the handler though libc's free got them */
+    struct heap heap; /* the number of a block is its origin and marks */
     uintptr_t freed[1 << FREED_LOG2]; /* addresses that were freed lately, by a hash */
     char *origins[ORIGINS];           /* Python lines, by a hash */
 };
@@ -45,14 +51,27 @@ enum {
 /* A fork must not leave the lock held in the child. */
 static struct auditor *only;
 
+/* A holder of the lock may free, which must not ask for the lock. */
+static void lock(struct auditor *a)
+{
+    interpose_enter();
+    pthread_mutex_lock(&a->lock);
+}
+
+static void unlock(struct auditor *a)
+{
+    pthread_mutex_unlock(&a->lock);
+    interpose_leave();
+}
+
 static void lock_before_fork(void)
 {
-    pthread_mutex_lock(&only->lock);
+    lock(only);
 }
 
 static void unlock_after_fork(void)
 {
-    pthread_mutex_unlock(&only->lock);
+    unlock(only);
 }
 
 /* What a child frees of its copies is not what the parent has live. */
@@ -81,6 +100,8 @@ const struct violation_facts violation_facts[VIOLATION_KINDS] = {
     [CHANGED_FLOAT_STATE] = {BY_HANDLER, true, "floating-point state changed"},
     [LOST_EXCEPTION] = {BY_HANDLER, true, "a pending exception lost"},
     [SET_EXCEPTION] = {BY_HANDLER, true, "an exception set"},
+    [FREED_BY_LIBC] = {BY_THIRD_PARTY, true,
+                       "a block of the handler passed to libc's free or realloc"},
     [FREED_TWICE] = {BY_NUMPY, true, "a block freed twice"},
     [RESIZED_DEAD] = {BY_NUMPY, true, "a dead block resized"},
     [SAID_WRONG_SIZE] = {BY_NUMPY, true, "a wrong size given to free"},
@@ -125,14 +146,26 @@ static void violated(struct auditor *a, enum violation_kind kind, const char *fo
 static void violated(struct auditor *a, enum violation_kind kind, const char *format, ...)
 {
     struct violation *violation = &a->violations[kind];
-    if (atomic_fetch_add(&violation->times, 1) > 0)
-        return;
+    size_t times = atomic_fetch_add(&violation->times, 1);
+    char where[VIOLATION_LINE];
     va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(violation->text, sizeof violation->text, format, arguments);
-    va_end(arguments);
-    python_line(violation->where, sizeof violation->where);
-    violation->process = getpid();
+    if (times == 0) {
+        va_start(arguments, format);
+        vsnprintf(violation->text, sizeof violation->text, format, arguments);
+        va_end(arguments);
+    }
+    if (times >= VIOLATION_SAMPLES)
+        return;
+    if (violation_facts[kind].party == BY_THIRD_PARTY)
+        python_line_with_gil(where, sizeof where);
+    else
+        python_line(where, sizeof where);
+    for (int i = 0; i < VIOLATION_LINES; i++) {
+        if (times == 0 || violation->where[i][0] == '\0') /* two threads may write the same place */
+            snprintf(violation->where[i], sizeof where, "%s", where);
+        if (times == 0 || strcmp(violation->where[i], where) == 0)
+            return;
+    }
 }
 
 /* ---- the state around a call ------------------------------------------------------------ */
@@ -179,7 +212,7 @@ static struct heap *lock_after(struct auditor *a, const struct around *around, i
     if (around->begin != 0)
         a->audit->nanoseconds_inside += SAMPLE_EVERY * (clock_now() - around->begin);
     check_exception(a, around);
-    pthread_mutex_lock(&a->lock);
+    lock(a);
     a->heap.float_state = around->floating;
     a->heap.error_before = around->error;
     a->heap.error = error;
@@ -194,7 +227,7 @@ static void unlock_after(struct auditor *a, const struct around *around)
     if (__builtin_expect(seen.rule != HEAP_NO_RULE, 0))
         seen = a->heap.violation;
     a->heap.violation.rule = HEAP_NO_RULE;
-    pthread_mutex_unlock(&a->lock);
+    unlock(a);
     if (seen.rule != HEAP_NO_RULE)
         violated(a, kind_of_rule[seen.rule], "%s: %s%s%s", around->function, seen.seen,
                  seen.history[0] != '\0' ? "; " : "", seen.history);
@@ -238,9 +271,22 @@ static void count_live(struct auditor *a)
 
 /* ---- blocks, under the lock -------------------------------------------------------------- */
 
+static size_t hash(const void *p, unsigned bits)
+{
+    return ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - bits);
+}
+
 static uintptr_t *freed_at(struct auditor *a, const void *p)
 {
-    return &a->freed[((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - FREED_LOG2)];
+    return &a->freed[hash(p, FREED_LOG2)];
+}
+
+/* Adds `by` to the number of live blocks with p's hash. */
+static void hint(struct auditor *a, const void *p, int by)
+{
+    _Atomic uint16_t *count = &a->hint[hash(p, HINT_LOG2)];
+    atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + by,
+                          memory_order_relaxed);
 }
 
 /* The index of the Python line that runs, remembered once; 0 where lines are not wanted, or there
@@ -256,7 +302,7 @@ static uint32_t origin(struct auditor *a)
     uint32_t hash = 5381;
     for (const char *c = line; *c != '\0'; c++)
         hash = hash * 33 + (unsigned char)*c;
-    pthread_mutex_lock(&a->lock);
+    lock(a);
     uint32_t at = hash % ORIGINS, found = 0;
     for (int tries = 0; tries < 64 && found == 0; tries++, at = (at + 1) % ORIGINS) {
         if (at != 0 && a->origins[at] == NULL)
@@ -264,7 +310,7 @@ static uint32_t origin(struct auditor *a)
         if (at != 0 && a->origins[at] != NULL && strcmp(a->origins[at], line) == 0)
             found = at;
     }
-    pthread_mutex_unlock(&a->lock);
+    unlock(a);
     return found;
 }
 
@@ -274,6 +320,7 @@ static bool track(struct auditor *a, void *p, size_t size, uint32_t data, enum s
     if (slot != HEAP_NO_SLOT)
         heap_made(&a->heap, slot, data, by, p, size);
     bool tracked = !a->heap.no_memory;
+    hint(a, p, tracked);
     bump(&a->audit->untracked, !tracked);
     a->heap.no_memory = false;
     if (*freed_at(a, p) == (uintptr_t)p)
@@ -303,21 +350,28 @@ static void enter(struct auditor *a, const struct around *around, void *p, size_
 
 enum whose { OURS, OLDER, FREED, UNBOOKED };
 
+/* Untracks a live block, under the lock. */
+static struct heap_block drop(struct auditor *a, uint32_t slot)
+{
+    struct heap_block block = a->heap.block[slot];
+    hint(a, block.p, -1);
+    heap_will_free(&a->heap, slot);
+    *freed_at(a, block.p) = (uintptr_t)block.p;
+    count_live(a);
+    return block;
+}
+
 /* Untracks a block before the handler gets it back.  `others` are blocks that are older than the
  * audit. */
 static enum whose leave(struct auditor *a, void *p, struct heap_block *block, _Atomic size_t *calls)
 {
-    pthread_mutex_lock(&a->lock);
+    lock(a);
     bump(calls, 1);
     uint32_t slot = heap_slot_at(&a->heap, p);
     bool was_freed = *freed_at(a, p) == (uintptr_t)p;
-    if (slot != HEAP_NO_SLOT) {
-        *block = a->heap.block[slot];
-        heap_will_free(&a->heap, slot);
-        *freed_at(a, p) = (uintptr_t)p;
-        count_live(a);
-    }
-    pthread_mutex_unlock(&a->lock);
+    if (slot != HEAP_NO_SLOT)
+        *block = drop(a, slot);
+    unlock(a);
     if (slot != HEAP_NO_SLOT)
         return OURS;
     /* Without a record, whose it is cannot be known, and the handler's is likelier. */
@@ -330,7 +384,9 @@ static void *audited_malloc(void *ctx, size_t size)
 {
     struct auditor *a = ctx;
     struct around around = begin(a, "malloc");
+    interpose_enter();
     void *p = a->inner->allocator.malloc(a->inner->allocator.ctx, size);
+    interpose_leave();
     enter(a, &around, p, size, 0, STEP_MALLOC, &a->audit->malloc_calls);
     return p;
 }
@@ -339,7 +395,9 @@ static void *audited_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     struct auditor *a = ctx;
     struct around around = begin(a, "calloc");
+    interpose_enter();
     void *p = a->inner->allocator.calloc(a->inner->allocator.ctx, nelem, elsize);
+    interpose_leave();
     enter(a, &around, p, heap_product(nelem, elsize), 0, STEP_CALLOC, &a->audit->calloc_calls);
     return p;
 }
@@ -351,13 +409,15 @@ static void *forward_realloc(struct auditor *a, void *p, size_t size, enum whose
     if (whose == OURS)
         heap_note_edges(&edges, p, old->size < size ? old->size : size);
     struct around around = begin(a, p != NULL ? "realloc" : "realloc(NULL)");
+    interpose_enter();
     void *moved = a->inner->allocator.realloc(a->inner->allocator.ctx, p, size);
+    interpose_leave();
     uint32_t marks = p == NULL ? 0 : python_is_up() && !PyGILState_Check() ? OF_TEXT : RESIZED;
     enter(a, &around, moved, size, marks, STEP_REALLOC, &a->audit->realloc_calls);
     if (whose != OURS)
         return moved;
     int error = errno;
-    pthread_mutex_lock(&a->lock);
+    lock(a);
     if (moved == NULL) /* the old block is live, as it was */
         track(a, p, old->size, (uint32_t)old->number, STEP_REALLOC);
     heap_check_edges(&a->heap, &edges, moved != NULL ? moved : p, moved == NULL);
@@ -374,10 +434,10 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
     enum whose whose = p != NULL ? leave(a, p, &old, &unused) : UNBOOKED;
     if (whose == OLDER) {
         void *moved = a->before->allocator.realloc(a->before->allocator.ctx, p, size);
-        pthread_mutex_lock(&a->lock);
+        lock(a);
         if (*freed_at(a, moved) == (uintptr_t)moved) /* it may lie where one of ours was */
             *freed_at(a, moved) = 0;
-        pthread_mutex_unlock(&a->lock);
+        unlock(a);
         return moved;
     }
     if (whose != FREED)
@@ -440,7 +500,9 @@ static void audited_free(void *ctx, void *p, size_t size)
         violated(a, kind_of_size(a, &block, size, around.exception != NULL),
                  "free of %zu bytes with size %zu", block.size, size);
     errno = around.error;
+    interpose_enter();
     a->inner->allocator.free(a->inner->allocator.ctx, p, size);
+    interpose_leave();
     int error = errno;
     if (around.begin != 0 || !heap_is_as_before(&a->heap, around.floating, error == around.error)) {
         heap_freed(lock_after(a, &around, &error));
@@ -453,11 +515,64 @@ static void audited_free(void *ctx, void *p, size_t size)
 
 void auditor_note(struct auditor *a, const void *p, enum array_change change)
 {
-    pthread_mutex_lock(&a->lock);
+    lock(a);
     uint32_t slot = heap_slot_at(&a->heap, p);
     if (slot != HEAP_NO_SLOT)
         a->heap.block[slot].number |= (uint64_t)ARRAY_CHANGE << change;
-    pthread_mutex_unlock(&a->lock);
+    unlock(a);
+}
+
+/* ---- libc's free and realloc ------------------------------------------------------------- */
+
+static const void *object_of(const void *code, const char **name)
+{
+    Dl_info info = {.dli_fname = ""};
+    bool found = dladdr(code, &info) != 0;
+    const char *slash = strrchr(info.dli_fname, '/');
+    *name = slash != NULL ? slash + 1 : info.dli_fname;
+    return found ? info.dli_fbase : NULL;
+}
+
+/* An interpose_owner.  A live block stays with the handler, so that what NumPy does with it later
+ * does not fail because of this call; if that is too much memory, the handler frees it.  The
+ * handler's own code may free its blocks. */
+static bool is_handlers(void *p, const void *caller, size_t *size)
+{
+    struct auditor *a = only;
+    struct heap_block block = {.p = NULL};
+    const char *name;
+    if (atomic_load_explicit(&a->hint[hash(p, HINT_LOG2)], memory_order_relaxed) == 0)
+        return false;
+    lock(a);
+    uint32_t slot = heap_slot_at(&a->heap, p);
+    if (slot != HEAP_NO_SLOT)
+        block = a->heap.block[slot];
+    unlock(a);
+    if (block.p == NULL)
+        return false;
+    const void *object = object_of(caller, &name); /* may wait for the linker's lock */
+    bool is_own = object != NULL && object == a->object, is_over = false;
+    lock(a);
+    if (!is_own && size == NULL)
+        is_over = (a->kept_back += block.size) > MOST_KEPT_BACK;
+    slot = is_own || is_over ? heap_slot_at(&a->heap, p) : HEAP_NO_SLOT;
+    if (slot != HEAP_NO_SLOT)
+        drop(a, slot);
+    unlock(a);
+    if (is_own)
+        return false;
+    int error = errno;
+    violated(a, FREED_BY_LIBC, "%s(%p) by %s, of a block of %zu bytes",
+             size != NULL ? "realloc" : "free", p, *name != '\0' ? name : "code in no file",
+             block.size);
+    interpose_enter();
+    if (slot != HEAP_NO_SLOT)
+        a->inner->allocator.free(a->inner->allocator.ctx, p, block.size);
+    interpose_leave();
+    if (size != NULL)
+        *size = block.size;
+    errno = error;
+    return true;
 }
 
 /* ---- making one ------------------------------------------------------------------------- */
@@ -485,6 +600,9 @@ struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler
         (PyDataMemAllocator){a, audited_malloc, audited_calloc, audited_realloc, audited_free};
     pthread_mutex_init(&a->lock, NULL);
     only = a;
+    const char *name;
+    a->object = object_of(*(void **)&inner->allocator.free, &name);
+    interpose_set_owner(is_handlers);
     pthread_atfork(lock_before_fork, unlock_after_fork, count_apart_in_child);
     return a;
 }
@@ -512,7 +630,7 @@ void auditor_print_live(struct auditor *auditor, FILE *file, size_t most)
     struct origin_sum *sums = calloc(ORIGINS, sizeof *sums);
     if (sums == NULL)
         return;
-    pthread_mutex_lock(&auditor->lock);
+    lock(auditor);
     for (uint32_t slot = 0; slot < auditor->heap.used; slot++) {
         const struct heap_block *block = &auditor->heap.block[slot];
         struct origin_sum *sum = &sums[block->number % ORIGINS];
@@ -522,7 +640,7 @@ void auditor_print_live(struct auditor *auditor, FILE *file, size_t most)
         sum->blocks++;
         sum->bytes += block->size;
     }
-    pthread_mutex_unlock(&auditor->lock);
+    unlock(auditor);
     qsort(sums, ORIGINS, sizeof *sums, by_bytes);
     const char *unknown = auditor->options.stacks ? "(lines beyond the sixteen thousand kept)"
                                                   : "(say --stacks to see from where)";

@@ -19,7 +19,7 @@
 
 #include "nep49.h"
 
-enum party { BY_HANDLER, BY_NUMPY };
+enum party { BY_HANDLER, BY_NUMPY, BY_THIRD_PARTY };
 
 enum violation_kind {
     /* the handler's */
@@ -32,6 +32,8 @@ enum violation_kind {
     CHANGED_FLOAT_STATE,
     LOST_EXCEPTION,
     SET_EXCEPTION,
+    /* the program's, or of one of its libraries */
+    FREED_BY_LIBC,
     /* NumPy's */
     FREED_TWICE,
     RESIZED_DEAD,
@@ -48,11 +50,12 @@ enum violation_kind {
 };
 enum { VIOLATION_KINDS = SAID_SIZE_SO_FAR + 1, SIZE_CLASSES = 48, LARGEST = 5 };
 
+/* Of the first VIOLATION_SAMPLES of a kind, the Python lines are noted. */
+enum { VIOLATION_LINES = 5, VIOLATION_LINE = 256, VIOLATION_SAMPLES = 64 };
 struct violation {
     _Atomic size_t times;
-    char text[384];  /* the first one */
-    char where[256]; /* the Python line that was running, or "" */
-    pid_t process;
+    char text[384];                              /* the first one */
+    char where[VIOLATION_LINES][VIOLATION_LINE]; /* Python lines that were running; "" if unknown */
 };
 
 /* All that an audit has found. */

@@ -153,6 +153,20 @@ b = np.ones(1000, 'u1')
 del a
 print(len([np.ones(1000, 'u1') for _ in range(3)]))
 """
+OWNED_BY_HAND = STOLEN + """
+libc.malloc.restype = ctypes.c_void_p
+def own():
+    data = (ctypes.c_char * 100).from_address(libc.malloc(100))
+    array = np.frombuffer(data, 'u1')
+    ctypes.c_int.from_address(id(array) + flags).value |= 4
+own()
+class Mine(np.ndarray):
+    pass
+a = np.ones(9).view(Mine)
+b = Mine((3,))
+for _ in range(2):
+    own()
+"""
 FREED_IN_CHILD = STOLEN + """
 a = np.ones(1000, 'u1')
 if os.fork() == 0:
@@ -216,6 +230,9 @@ CASES = [
      THIRD_PARTY + r".*\nconform: 0 kinds of violation by the handler, 0 by NumPy, 1 "),
     ("libc frees it in a forked child", ["-H", "aligned"], ["-c", FREED_IN_CHILD], 0, "",
      THIRD_PARTY),
+    ("OWNDATA set by hand", ["-H", "aligned"], ["-c", OWNED_BY_HAND], 0, "",
+     r"NOTE +by a third party.*: an array with OWNDATA and no handler, 3 times\n.*, at <string>:20\n"
+     r" +also at <string>:26\nconform: no violation"),
     ("os._exit", ["-H", "aligned"], ["-c", "import numpy, os; os._exit(9)"], 9, "", "no violation"),
     ("a crash of the program", ["-H", "aligned"],
      ["-c", "import numpy, ctypes; ctypes.string_at(8)"], 128 + signal.SIGSEGV, "", "SIGSEGV"),

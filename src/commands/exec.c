@@ -59,7 +59,10 @@ void exec_print_violations(FILE *file, const struct audit *audit)
         const struct violation_facts *facts = &violation_facts[i];
         if (violation->times == 0)
             continue;
-        fprintf(file, "%s %s: %s, %s\n", facts->counts ? "VIOLATION" : "known    ",
+        fprintf(file, "%s %s: %s, %s\n",
+                facts->counts                    ? "VIOLATION"
+                : facts->party == BY_THIRD_PARTY ? "NOTE     "
+                                                 : "known    ",
                 parties[facts->party], facts->name, plural(violation->times, "time"));
         fprintf(file, "          first: %s%s%s\n", violation->text,
                 violation->where[0][0] != '\0' ? ", at " : "", violation->where[0]);

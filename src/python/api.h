@@ -229,7 +229,7 @@ static inline const char *PyUnicode_AsUTF8(PyObject *string)
     return PyUnicode_AsUTF8AndSize(string, NULL);
 }
 
-/* An array's own fields, behind what every object begins with: unchanged since 1.7. */
+/* An array's own fields, behind what every object begins with: unchanged since 1.22. */
 struct array_fields {
     void *data;
     int nd;
@@ -237,6 +237,9 @@ struct array_fields {
     PyObject *base;
     PyArray_Descr *descr;
     int flags;
+    PyObject *weak_references;
+    void *buffer_info;
+    PyObject *mem_handler; /* the capsule that the data is from, or NULL */
 };
 struct array_fields *array_fields(PyArrayObject *array);
 

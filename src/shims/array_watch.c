@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * The functions behind ndarray's dtype and __setstate__, and behind np.fromiter, are exchanged in
- * NumPy's own tables, to which the type's descriptors and the function point.
+ * NumPy's own tables, to which the type's descriptors and the function point.  The function that
+ * ends an array is exchanged in the type.
  */
 #include "shims/auditor.h"
 
@@ -26,8 +27,17 @@ struct descriptor {
     } of;
 };
 
+/* The beginning of PyTypeObject, behind the object's head. */
+struct type {
+    Py_ssize_t size;
+    const char *name;
+    Py_ssize_t basic_size, item_size;
+    void (*dealloc)(PyObject *object);
+};
+
 static struct {
     struct auditor *auditor;
+    void (*dealloc)(PyObject *object);
     setter set_dtype;
     PyCFunction setstate;
     PyCFunctionWithKeywords fromiter;
@@ -74,6 +84,15 @@ static PyObject *setstate(PyObject *array, PyObject *arguments)
     return result;
 }
 
+/* NumPy frees the data of such an array by libc's free. */
+static void dealloc(PyObject *array)
+{
+    const struct array_fields *fields = array_fields(array);
+    if (owns(fields) && fields->mem_handler == NULL)
+        auditor_note_unowned(numpys.auditor, fields->data);
+    numpys.dealloc(array);
+}
+
 /* What lies behind the head of ndarray's attribute of that name, or NULL with an exception; the
  * type keeps it. */
 static struct descriptor *descriptor_of(const char *name)
@@ -114,6 +133,9 @@ bool array_watch_begin(struct auditor *auditor)
     if (state == NULL)
         return false;
     numpys.auditor = auditor;
+    struct type *ndarray = (struct type *)array_fields(PyArray_Type);
+    numpys.dealloc = ndarray->dealloc;
+    ndarray->dealloc = dealloc;
     if (dtype->of.attribute->set != NULL) {
         numpys.set_dtype = dtype->of.attribute->set;
         dtype->of.attribute->set = set_dtype;

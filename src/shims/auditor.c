@@ -102,6 +102,7 @@ const struct violation_facts violation_facts[VIOLATION_KINDS] = {
     [SET_EXCEPTION] = {BY_HANDLER, true, "an exception set"},
     [FREED_BY_LIBC] = {BY_THIRD_PARTY, true,
                        "a block of the handler passed to libc's free or realloc"},
+    [OWNED_WITHOUT_HANDLER] = {BY_THIRD_PARTY, false, "an array with OWNDATA and no handler"},
     [FREED_TWICE] = {BY_NUMPY, true, "a block freed twice"},
     [RESIZED_DEAD] = {BY_NUMPY, true, "a dead block resized"},
     [SAID_WRONG_SIZE] = {BY_NUMPY, true, "a wrong size given to free"},
@@ -520,6 +521,12 @@ void auditor_note(struct auditor *a, const void *p, enum array_change change)
     if (slot != HEAP_NO_SLOT)
         a->heap.block[slot].number |= (uint64_t)ARRAY_CHANGE << change;
     unlock(a);
+}
+
+void auditor_note_unowned(struct auditor *a, const void *data)
+{
+    violated(a, OWNED_WITHOUT_HANDLER, "NumPy frees %p by libc's free; give such an array a base",
+             data);
 }
 
 /* ---- libc's free and realloc ------------------------------------------------------------- */

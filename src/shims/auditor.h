@@ -34,6 +34,7 @@ enum violation_kind {
     SET_EXCEPTION,
     /* the program's, or of one of its libraries */
     FREED_BY_LIBC,
+    OWNED_WITHOUT_HANDLER,
     /* NumPy's */
     FREED_TWICE,
     RESIZED_DEAD,
@@ -103,9 +104,12 @@ PyDataMem_Handler *auditor_handler(struct auditor *auditor);
 enum array_change { EMPTIED_BY_DTYPE, EMPTY_OF_FROMITER, LEFT_BY_SETSTATE };
 void auditor_note(struct auditor *auditor, const void *block, enum array_change change);
 
+/* An array ends that has OWNDATA and no handler, with the GIL held. */
+void auditor_note_unowned(struct auditor *auditor, const void *data);
+
 /* From now on the auditor is told of arrays that `a.dtype =` leaves or np.fromiter makes without
- * elements, and of those whose `__setstate__` fails after the change of their dtype.  Needs NumPy
- * and the GIL.  Returns false with an exception. */
+ * elements, of those whose `__setstate__` fails after the change of their dtype, and of those that
+ * end without a handler.  Needs NumPy and the GIL.  Returns false with an exception. */
 bool array_watch_begin(struct auditor *auditor);
 
 /* In a child that was forked: goes on counting into `audit`.  Without this a child keeps its counts

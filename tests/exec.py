@@ -175,6 +175,30 @@ if os.fork() == 0:
 os.wait()
 """
 
+# The functions of the handler that is active.  306 is PyDataMem_DefaultHandler, and 128 where the
+# struct's ctx is.
+HANDLER = """
+import ctypes
+import numpy as np
+core = getattr(np, "_core", None) or np.core
+api = ctypes.pythonapi
+api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+table = api.PyCapsule_GetPointer(core._multiarray_umath._ARRAY_API, None)
+entry = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[306]
+capsule = ctypes.cast(entry, ctypes.POINTER(ctypes.py_object))[0]
+handler = api.PyCapsule_GetPointer(capsule, b"mem_handler")
+words = ctypes.cast(handler + 128, ctypes.POINTER(ctypes.c_void_p))
+ctx = words[0]
+def function(number, kind, result, *block):
+    return kind(result, ctypes.c_void_p, *block, ctypes.c_size_t)(words[number])
+"""
+WITHOUT_GIL = HANDLER + """
+malloc = function(1, ctypes.CFUNCTYPE, ctypes.c_void_p)
+free = function(4, ctypes.PYFUNCTYPE, None, ctypes.c_void_p)
+free(ctx, malloc(ctx, 5), 5)
+"""
+
 # name, arguments before --, arguments behind it, exit code, stdout, stderr
 CASES = [
     ("-c", ["-H", "aligned"], ["-c", "print('x' * 3)"], 0, r"\Axxx\n\Z", "did not import NumPy"),
@@ -233,6 +257,9 @@ CASES = [
     ("OWNDATA set by hand", ["-H", "aligned"], ["-c", OWNED_BY_HAND], 0, "",
      r"NOTE +by a third party.*: an array with OWNDATA and no handler, 3 times\n.*, at <string>:20\n"
      r" +also at <string>:26\nconform: no violation"),
+    ("without the GIL", ["-H", "aligned"], ["-c", WITHOUT_GIL], 0, "",
+     r"by a third party.*: a request or a free without the GIL, 1 time\n"
+     r" +first: malloc, by a thread that has let go of the GIL, at <string>:19\n"),
     ("os._exit", ["-H", "aligned"], ["-c", "import numpy, os; os._exit(9)"], 9, "", "no violation"),
     ("a crash of the program", ["-H", "aligned"],
      ["-c", "import numpy, ctypes; ctypes.string_at(8)"], 128 + signal.SIGSEGV, "", "SIGSEGV"),
@@ -312,22 +339,11 @@ def fail_each(tap):
 
 
 # Calls malloc by itself, and makes no object: where no more can be mapped, the auditor's tables are
-# what cannot grow.  306 is PyDataMem_DefaultHandler, and 128 where the struct's ctx is.
-WITHOUT_BOOKS = """
-import ctypes, resource
-import numpy as np
-core = getattr(np, "_core", None) or np.core
-api = ctypes.pythonapi
-api.PyCapsule_GetPointer.restype = ctypes.c_void_p
-api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-table = api.PyCapsule_GetPointer(core._multiarray_umath._ARRAY_API, None)
-entry = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[306]
-capsule = ctypes.cast(entry, ctypes.POINTER(ctypes.py_object))[0]
-handler = api.PyCapsule_GetPointer(capsule, b"mem_handler")
-words = ctypes.cast(handler + 128, ctypes.POINTER(ctypes.c_void_p))
-ctx = words[0]
-malloc = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(words[1])
-free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(words[4])
+# what cannot grow.
+WITHOUT_BOOKS = HANDLER + """
+import resource
+malloc = function(1, ctypes.PYFUNCTYPE, ctypes.c_void_p)
+free = function(4, ctypes.PYFUNCTYPE, None, ctypes.c_void_p)
 before = resource.getrlimit(resource.RLIMIT_AS)
 with open("/proc/self/statm") as file:
     room = int(file.read().split()[0]) * resource.getpagesize()

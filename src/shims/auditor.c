@@ -103,6 +103,7 @@ const struct violation_facts violation_facts[VIOLATION_KINDS] = {
     [FREED_BY_LIBC] = {BY_THIRD_PARTY, true,
                        "a block of the handler passed to libc's free or realloc"},
     [OWNED_WITHOUT_HANDLER] = {BY_THIRD_PARTY, false, "an array with OWNDATA and no handler"},
+    [CALLED_WITHOUT_GIL] = {BY_THIRD_PARTY, true, "a request or a free without the GIL"},
     [FREED_TWICE] = {BY_NUMPY, true, "a block freed twice"},
     [RESIZED_DEAD] = {BY_NUMPY, true, "a dead block resized"},
     [SAID_WRONG_SIZE] = {BY_NUMPY, true, "a wrong size given to free"},
@@ -180,19 +181,26 @@ struct around {
     uint64_t begin; /* 0: this call is not timed */
 };
 
+/* NumPy has the GIL for each call but realloc. */
 static struct around begin(struct auditor *a, const char *function)
 {
+    int error = errno;
     struct around around = {.function = function,
                             .has_gil = python_is_up() && PyGILState_Check(),
                             .floating = float_state()};
-    if (around.has_gil)
+    if (around.has_gil) {
         around.exception = PyErr_Occurred();
-    else if (python_is_up())
+    } else if (python_is_up()) {
         a->audit->without_gil++;
+        if (function[0] != 'r')
+            violated(a, CALLED_WITHOUT_GIL, "%s, by a thread that %s", function,
+                     PyGILState_GetThisThreadState() != NULL ? "has let go of the GIL"
+                                                             : "Python does not know");
+    }
     static _Thread_local unsigned calls;
     if (calls++ % SAMPLE_EVERY == 0)
         around.begin = clock_now();
-    around.error = errno;
+    around.error = error;
     return around;
 }
 

@@ -35,6 +35,7 @@ enum violation_kind {
     /* the program's, or of one of its libraries */
     FREED_BY_LIBC,
     OWNED_WITHOUT_HANDLER,
+    CALLED_WITHOUT_GIL,
     /* NumPy's */
     FREED_TWICE,
     RESIZED_DEAD,

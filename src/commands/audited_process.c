@@ -98,7 +98,7 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
     struct claims claims = subject_all_claims(&program.place, &program.subject);
     struct auditor_options options = {.alignment = claims.alignment,
                                       .features = PyArray_GetNDArrayCFeatureVersion(),
-                                      .stacks = program.options->stacks};
+                                      .stacks = program.options->stacks || claims.guard};
     PyObject *capsule = PyDataMem_DefaultHandler;
     program.numpys = PyCapsule_GetPointer(capsule, "mem_handler");
     if (program.numpys == NULL)
@@ -114,7 +114,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
     if (program.auditor == NULL)
         return PyErr_NoMemory();
     if (PyCapsule_SetPointer(capsule, auditor_handler(program.auditor)) != 0 ||
-        !array_watch_begin(program.auditor))
+        !array_watch_begin(program.auditor) ||
+        !crash_report_begin(program.auditor, claims.guard != GUARD_NONE))
         return NULL;
     findings->free_threaded = python_is_free_threaded();
     findings->gil = python_uses_gil();

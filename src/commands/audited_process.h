@@ -25,6 +25,11 @@ int exec_run(const struct options *options, char **argv);
  * the contract in any run. */
 int fail_each_run(const struct options *options, char **argv);
 
+/* From now on a fatal signal prints the block of the handler that is nearest to its address, and the
+ * Python line of each thread.  `has_guard`: the handler claims guard pages.  Needs the GIL.  Returns
+ * false with an exception. */
+bool crash_report_begin(struct auditor *auditor, bool has_guard);
+
 /* Prints a line or two for each kind of violation. */
 void exec_print_violations(FILE *file, const struct audit *audit);
 

@@ -36,8 +36,8 @@ struct auditor {
     pthread_mutex_t lock;                  /* of all that follows */
     size_t kept_back; /* bytes that stay with the handler though libc's free got them */
     struct heap heap; /* the number of a block is its origin and marks */
-    uintptr_t freed[1 << FREED_LOG2]; /* addresses that were freed lately, by a hash */
-    char *origins[ORIGINS];           /* Python lines, by a hash */
+    struct heap_block freed[1 << FREED_LOG2]; /* lately, by a hash of the address */
+    char *origins[ORIGINS];                   /* Python lines, by a hash */
 };
 
 /* Where a block has been, beside the index of its origin.  NumPy has no GIL where it grows and cuts
@@ -285,7 +285,7 @@ static size_t hash(const void *p, unsigned bits)
     return ((uintptr_t)p >> 4) * 0x9e3779b97f4a7c15u >> (64 - bits);
 }
 
-static uintptr_t *freed_at(struct auditor *a, const void *p)
+static struct heap_block *freed_at(struct auditor *a, const void *p)
 {
     return &a->freed[hash(p, FREED_LOG2)];
 }
@@ -332,8 +332,8 @@ static bool track(struct auditor *a, void *p, size_t size, uint32_t data, enum s
     hint(a, p, tracked);
     bump(&a->audit->untracked, !tracked);
     a->heap.no_memory = false;
-    if (*freed_at(a, p) == (uintptr_t)p)
-        *freed_at(a, p) = 0;
+    if (freed_at(a, p)->p == p)
+        freed_at(a, p)->p = NULL;
     count_live(a);
     return tracked;
 }
@@ -365,7 +365,7 @@ static struct heap_block drop(struct auditor *a, uint32_t slot)
     struct heap_block block = a->heap.block[slot];
     hint(a, block.p, -1);
     heap_will_free(&a->heap, slot);
-    *freed_at(a, block.p) = (uintptr_t)block.p;
+    *freed_at(a, block.p) = block;
     count_live(a);
     return block;
 }
@@ -377,7 +377,7 @@ static enum whose leave(struct auditor *a, void *p, struct heap_block *block, _A
     lock(a);
     bump(calls, 1);
     uint32_t slot = heap_slot_at(&a->heap, p);
-    bool was_freed = *freed_at(a, p) == (uintptr_t)p;
+    bool was_freed = freed_at(a, p)->p == p;
     if (slot != HEAP_NO_SLOT)
         *block = drop(a, slot);
     unlock(a);
@@ -444,8 +444,8 @@ static void *audited_realloc(void *ctx, void *p, size_t size)
     if (whose == OLDER) {
         void *moved = a->before->allocator.realloc(a->before->allocator.ctx, p, size);
         lock(a);
-        if (*freed_at(a, moved) == (uintptr_t)moved) /* it may lie where one of ours was */
-            *freed_at(a, moved) = 0;
+        if (freed_at(a, moved)->p == moved) /* it may lie where one of ours was */
+            freed_at(a, moved)->p = NULL;
         unlock(a);
         return moved;
     }
@@ -669,4 +669,54 @@ void auditor_print_live(struct auditor *auditor, FILE *file, size_t most)
     if (most > 0 && lines > 0)
         fprintf(file, "  %12zu bytes by %zu more lines\n", bytes, lines);
     free(sums);
+}
+
+/* ---- the nearest block ------------------------------------------------------------------ */
+
+static size_t distance(const struct heap_block *block, uintptr_t address)
+{
+    uintptr_t p = (uintptr_t)block->p;
+    if (block->p == NULL)
+        return SIZE_MAX;
+    return address < p ? p - address : address < p + block->size ? 0 : address - p - block->size;
+}
+
+/* Of `count` blocks, returns the nearest one that is nearer than `best`, or NULL. */
+static const struct heap_block *nearest(const struct heap_block *blocks, size_t count,
+                                        uintptr_t address, size_t best)
+{
+    const struct heap_block *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (distance(&blocks[i], address) >= best)
+            continue;
+        found = &blocks[i];
+        best = distance(found, address);
+    }
+    return found;
+}
+
+void auditor_describe(const struct auditor *a, const void *address, bool has_guard, char *to,
+                      size_t room)
+{
+    enum { NEAR = 1 << 16 };
+    uintptr_t at = (uintptr_t)address;
+    const struct heap_block *block = nearest(a->heap.block, a->heap.used, at, NEAR);
+    size_t best = block != NULL ? distance(block, at) : NEAR;
+    const struct heap_block *freed = nearest(a->freed, 1 << FREED_LOG2, at, best);
+    int length = snprintf(to, room, " at address %p", address);
+    if (freed != NULL && distance(freed, at) == 0)
+        block = freed;
+    if (block == NULL)
+        return;
+    const char *line = a->origins[block->number % ORIGINS];
+    char away[64] = "inside";
+    if (distance(block, at) > 0)
+        snprintf(away, sizeof away, "%zu bytes %s", distance(block, at),
+                 at < (uintptr_t)block->p ? "before" : "after the end of");
+    snprintf(to + length, room - (size_t)length, ", %s a block of %zu bytes at %p%s, made at %s%s",
+             away, block->size, block->p, block == freed ? " that was freed" : "",
+             line != NULL ? line : "an unknown line (--stacks shows it)",
+             !has_guard       ? ""
+             : block == freed ? "; its memory is guarded"
+                              : "; the guard page was hit");
 }

@@ -117,6 +117,11 @@ bool array_watch_begin(struct auditor *auditor);
  * to itself; violations it always shares. */
 void auditor_share(struct auditor *auditor, struct audit *audit);
 
+/* Writes the block that is nearest to the address, its size and the line that made it, for a signal
+ * handler: takes no lock. */
+void auditor_describe(const struct auditor *auditor, const void *address, bool has_guard, char *to,
+                      size_t room);
+
 /* Prints the blocks that are live, by the Python line that asked for them where that is known, most
  * bytes first, `most` lines at the most. */
 void auditor_print_live(struct auditor *auditor, FILE *file, size_t most);

@@ -206,6 +206,8 @@ r = i[1]
 i.resize(1000000, refcheck=False)
 print(r[1])
 """
+LIVE = "import numpy as np, os, sys; a = np.ones(123456)\n"
+LIVE_BYTES = "live when the process ended 987648 bytes in 1 block\n"
 WITHOUT_GIL = HANDLER + """
 malloc = function(1, ctypes.CFUNCTYPE, ctypes.c_void_p)
 free = function(4, ctypes.PYFUNCTYPE, None, ctypes.c_void_p)
@@ -274,6 +276,17 @@ CASES = [
      r"by a third party.*: a request or a free without the GIL, 1 time\n"
      r" +first: malloc, by a thread that has let go of the GIL, at <string>:19\n"),
     ("os._exit", ["-H", "aligned"], ["-c", "import numpy, os; os._exit(9)"], 9, "", "no violation"),
+    ("... with live blocks", ["-H", "aligned"], ["-c", LIVE + "os._exit(9)"], 9, "", LIVE_BYTES),
+    ("a signal with live blocks", ["-H", "aligned"], ["-c", LIVE + "os.kill(os.getpid(), 9)"],
+     128 + signal.SIGKILL, "", LIVE_BYTES),
+    ("exec with live blocks", ["-H", "aligned"], ["-c", LIVE + "os.execv('/bin/true', ['true'])"], 0,
+     "", LIVE_BYTES),
+    ("Ctrl-C with live blocks", ["-H", "aligned"],
+     ["-c", LIVE + "import signal\nsignal.raise_signal(signal.SIGINT)"], 128 + signal.SIGINT, "",
+     r"live at exit 987648 bytes in 1 block\b"),
+    ("a forked child that exits and its parent that does not", ["-H", "aligned"],
+     ["-c", LIVE + "if os.fork() == 0:\n    sys.exit()\nos.wait()\nos._exit(9)"], 9, "",
+     LIVE_BYTES),
     ("a crash of the program", ["-H", "aligned"],
      ["-c", "import numpy, ctypes; ctypes.string_at(8)"], 128 + signal.SIGSEGV, "", "SIGSEGV"),
     ("... its line", ["-H", "aligned"],
@@ -314,6 +327,33 @@ def cases(tap):
         good = (result.code == code and re.search(stdout, result.stdout)
                 and re.search(stderr, result.stderr))
         tap.point(good, name, result)
+
+
+# libc's heap cannot shrink while the block at its end is live.
+FRAGMENTED = """
+import ctypes, numpy as np
+ctypes.CDLL(None).mallopt(-3, 1 << 30)
+arrays = [np.ones(12500) for _ in range(1000)]
+del arrays[:-1]
+"""
+
+
+def resident_memory(tap):
+    """The peak and the last resident memory next to live bytes, of a program and of its replay."""
+    with suite.scratch() as folder:
+        trace = os.path.join(folder, "fragmented.trace")
+        result = suite.conform("-H", "aligned", "--exec", "--record", trace, "--", "-c", FRAGMENTED)
+        replayed = suite.conform("-H", "aligned", "--replay", trace)
+    numbers = re.search(r"peak \d+ bytes; live at exit (\d+).*\n  resident  peak (\d+) bytes, "
+                        r"at exit (\d+), with Python", result.stderr)
+    live, peak, last = map(int, numbers.groups()) if numbers else (0, 0, 0)
+    tap.point(0 < live < 500000 and 100000000 < peak < 500000000 and live < last <= peak,
+              "resident memory", result)
+    numbers = re.search(r"resident memory: peak (\d+) bytes, (\d+) at the end, (\d+) before",
+                        replayed.stdout)
+    peak, last, first = map(int, numbers.groups()) if numbers else (0, 0, 0)
+    tap.point(replayed.code == 0 and 0 < first < last <= peak and peak > 100000000,
+              "resident memory of a replay", replayed)
 
 
 def script_and_stdin(tap):
@@ -447,6 +487,7 @@ def main():
     cases(tap)
     script_and_stdin(tap)
     fail_each(tap)
+    resident_memory(tap)
     without_books(tap)
     many_lines(tap)
     broken_trace(tap)

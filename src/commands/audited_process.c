@@ -11,11 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands/launch.h"
+#include "harness/proc_count.h"
 #include "python/api.h"
 #include "python/interpreter.h"
 #include "python/python.h"
@@ -37,6 +40,7 @@ static struct {
     struct fault_injector injector;
     PyDataMem_Handler before;  /* NumPy's own default handler */
     PyDataMem_Handler *numpys; /* the struct that it was copied from */
+    pid_t process;
 } program;
 
 /* ---- in the program's process ----------------------------------------------------------- */
@@ -148,9 +152,16 @@ static PyObject *at_exit(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
     struct findings *findings = program.findings;
+    if (getpid() != program.process)
+        Py_RETURN_NONE;                /* a forked child that leaves as its parent does */
     findings->gil = python_uses_gil(); /* an imported module may have turned it on */
     findings->blocks_at_exit = findings->audit.live_blocks;
     findings->bytes_at_exit = findings->audit.live_bytes;
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    findings->resident_at_exit = resident_bytes_of(getpid());
+    findings->resident_peak = MAX((size_t)used.ru_maxrss * 1024, findings->resident_at_exit);
+    findings->has_left = true;
     FILE *table = fmemopen(findings->live, sizeof findings->live, "w");
     if (table != NULL && program.auditor != NULL)
         auditor_print_live(program.auditor, table, program.options->stacks ? 20 : 0);
@@ -211,6 +222,8 @@ _Noreturn void program_cannot_start(const char *why)
 static void note_end(void)
 {
     char why[256];
+    if (getpid() != program.process)
+        return;
     if (!trace_shim_close(why, sizeof why)) {
         fprintf(stderr, "conform: --record=%s: %s\n", escape(program.options->record), why);
         program.findings->trace_broke = true;
@@ -221,6 +234,7 @@ static void note_end(void)
 
 _Noreturn void program_run(void)
 {
+    program.process = getpid();
     atexit(note_end);
     exit(Py_RunMain());
 }

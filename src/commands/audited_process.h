@@ -25,9 +25,9 @@ int exec_run(const struct options *options, char **argv);
  * the contract in any run. */
 int fail_each_run(const struct options *options, char **argv);
 
-/* From now on a fatal signal prints the block of the handler that is nearest to its address, and the
- * Python line of each thread.  `has_guard`: the handler claims guard pages.  Needs the GIL.  Returns
- * false with an exception. */
+/* From now on a fatal signal prints the block of the handler that is nearest to its address, and
+ * the Python line of each thread.  `has_guard`: the handler claims guard pages.  Needs the GIL.
+ * Returns false with an exception. */
 bool crash_report_begin(struct auditor *auditor, bool has_guard);
 
 /* Prints a line or two for each kind of violation. */
@@ -43,7 +43,9 @@ struct findings {
     _Atomic bool in_force, imported, reached_end, uncaught, memory_error;
     _Atomic bool free_threaded, gil; /* the latter: in use, as far as the program came */
     size_t refused;                  /* by the injector */
+    _Atomic bool has_left; /* by the end of its main module, so that the next two are known */
     size_t blocks_at_exit, bytes_at_exit;
+    size_t resident_peak, resident_at_exit;
     char live[8192]; /* table of what is live at the end */
     /* --fail-each */
     _Atomic size_t runs, with_memory_error, with_success, bad_runs, violating_runs;

@@ -8,13 +8,24 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/param.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
 #include "base/reexec.h"
 #include "base/text.h"
+#include "harness/proc_count.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
+
+struct waiting {
+    pid_t program;
+    uint64_t since; /* when it was told to end, or 0 */
+    const struct findings *findings;
+    bool is_early;                       /* Ctrl-C came before NumPy was imported */
+    uint64_t behind;                     /* when it was seen to be so after that, or 0 */
+    size_t resident_peak, resident_last; /* bytes, twenty times a second */
+};
 
 static void print_calls(FILE *file, const struct audit *audit, bool gil)
 {
@@ -71,8 +82,9 @@ void exec_print_violations(FILE *file, const struct audit *audit)
     }
 }
 
-static void print_summary(const struct findings *findings, bool quiet, double seconds)
+static void print_summary(const struct waiting *waiting, bool quiet, double seconds)
 {
+    const struct findings *findings = waiting->findings;
     const struct audit *audit = &findings->audit;
     double inside = (double)audit->nanoseconds_inside / 1e9;
     FILE *file = stderr;
@@ -85,11 +97,18 @@ static void print_summary(const struct findings *findings, bool quiet, double se
             fprintf(file, "  it loads only with GLIBC_TUNABLES=%s, which was set for it\n",
                     STATIC_TLS_TUNABLE);
         print_calls(file, audit, findings->gil);
-        fprintf(file, "  memory    peak %zu bytes; live at exit %zu bytes in %s", audit->peak_bytes,
-                findings->bytes_at_exit, plural(findings->blocks_at_exit, "block"));
+        bool has_left = findings->has_left;
+        fprintf(file, "  memory    peak %zu bytes; live %s %zu bytes in %s", audit->peak_bytes,
+                has_left ? "at exit" : "when the process ended",
+                has_left ? findings->bytes_at_exit : audit->live_bytes,
+                plural(has_left ? findings->blocks_at_exit : audit->live_blocks, "block"));
         if (findings->reached_end)
             fprintf(file, ", after the interpreter's end %zu in %zu", audit->live_bytes,
                     audit->live_blocks);
+        fprintf(file, "\n  resident  peak %s%zu bytes, at exit %zu, with Python and its modules",
+                has_left ? "" : "about ",
+                has_left ? findings->resident_peak : waiting->resident_peak,
+                has_left ? findings->resident_at_exit : waiting->resident_last);
         fprintf(file, "\n  time      about %.3f s inside the handler, of %.3f s\n", inside,
                 seconds);
         print_sizes(file, audit);
@@ -107,14 +126,6 @@ static void print_summary(const struct findings *findings, bool quiet, double se
                 plural(handlers, "kind"), numpys,
                 others > 0 ? fmt(", %zu by a third party", others) : "");
 }
-
-struct waiting {
-    pid_t program;
-    uint64_t since; /* when it was told to end, or 0 */
-    const struct findings *findings;
-    bool is_early;   /* Ctrl-C came before NumPy was imported */
-    uint64_t behind; /* when it was seen to be so after that, or 0 */
-};
 
 /* An import of NumPy's may swallow Ctrl-C, which then comes again, once it is through. */
 static bool swallowed_it(struct waiting *waiting)
@@ -138,6 +149,9 @@ static bool is_to_end(void *data)
 {
     static const double grace = 1;
     struct waiting *waiting = data;
+    size_t resident = resident_bytes_of(waiting->program);
+    waiting->resident_last = resident > 0 ? resident : waiting->resident_last;
+    waiting->resident_peak = MAX(resident, waiting->resident_peak);
     int number = interrupt_to_pass_on();
     bool swallowed = swallowed_it(waiting);
     if (number != 0 || swallowed)
@@ -177,7 +191,7 @@ int exec_run(const struct options *options, char **argv)
     double seconds = clock_since(begin);
     program_check_started(findings);
     if (findings->in_force)
-        print_summary(findings, options->quiet, seconds);
+        print_summary(&waiting, options->quiet, seconds);
     else if (!options->quiet)
         fputs("conform: the program did not import NumPy\n", stderr);
     if (waiting.since != 0 || was_interrupted(status, findings->imported)) {

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "base/reexec.h"
 #include "base/text.h"
 #include "commands/launch.h"
+#include "harness/proc_count.h"
 #include "subject/subject.h"
 #include "supervise/child.h"
 #include "supervise/interrupt.h"
@@ -26,6 +28,7 @@
 struct replaying {
     struct replay_result result;
     struct loaded loaded;
+    uint64_t resident_before, resident_peak; /* bytes */
 };
 
 static _Noreturn void replay_in_child(const struct options *options,
@@ -43,7 +46,11 @@ static _Noreturn void replay_in_child(const struct options *options,
     struct claims claims = subject_all_claims(place, &subject);
     struct replay_options how = {
         .alignment = claims.alignment, .unchecked = options->unchecked, .fill.marks = true};
+    struct rusage used;
+    shared->resident_before = resident_bytes_of(getpid());
     replay_run(reader, subject.handler, &how, &shared->result);
+    getrusage(RUSAGE_SELF, &used);
+    shared->resident_peak = (uint64_t)used.ru_maxrss * 1024;
     _exit(0);
 }
 
@@ -66,11 +73,15 @@ static enum exit_code conclude(const struct options *options, const struct repla
         printf("it loads only with GLIBC_TUNABLES=%s, which was set for it\n", STATIC_TLS_TUNABLE);
     if (!options->quiet)
         printf("%llu calls replayed in %.3f s, %.1f million a second; %llu refused by this handler "
-               "alone, %llu left out; peak %llu bytes, %llu blocks live at the end\n",
+               "alone, %llu left out; peak %llu bytes, %llu bytes in %llu blocks live at the end\n"
+               "resident memory: peak %llu bytes, %llu at the end, %llu before the first call\n",
                (unsigned long long)result->calls, result->seconds,
                result->seconds > 0 ? (double)result->calls / result->seconds / 1e6 : 0,
                (unsigned long long)result->refused, (unsigned long long)result->left_out,
-               (unsigned long long)result->peak_bytes, (unsigned long long)result->live);
+               (unsigned long long)result->peak_bytes, (unsigned long long)result->live_bytes,
+               (unsigned long long)result->live, (unsigned long long)shared->resident_peak,
+               (unsigned long long)result->resident_bytes,
+               (unsigned long long)shared->resident_before);
     print_violation("WARN", &result->warning);
     print_violation("FAIL", &result->violation);
     if (result->cut && !options->quiet)

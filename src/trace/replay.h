@@ -60,6 +60,8 @@ struct replay_result {
     uint64_t left_out;           /* calls for blocks that it had refused, for foreign ones, or for
                                   * more than most_bytes */
     uint64_t live;               /* blocks at the end of the trace; they were then freed */
+    uint64_t live_bytes;         /* in them */
+    uint64_t resident_bytes;     /* of the process at that time */
     uint64_t peak_bytes;
     double seconds;
     bool cut; /* the trace was never closed; `wrong` says so too */

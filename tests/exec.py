@@ -206,6 +206,31 @@ r = i[1]
 i.resize(1000000, refcheck=False)
 print(r[1])
 """
+# 304 is PyDataMem_SetHandler, first with a copy of the handler, then with what it returned.
+INSTALLS = HANDLER + """
+copy = ctypes.create_string_buffer(ctypes.string_at(handler, 168))
+copy[:18] = b"default_allocator\\0"
+api.PyCapsule_New.restype = ctypes.py_object
+api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+place = ctypes.cast(table, ctypes.POINTER(ctypes.c_void_p))[304]
+install = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(place)
+install(install(api.PyCapsule_New(ctypes.addressof(copy), b"mem_handler", None)))
+"""
+# Through multiprocessing, subprocess, posix_spawn, and in a forked child.
+SPAWNS = """
+import multiprocessing, os, subprocess, sys
+import numpy
+if __name__ == "__main__":
+    pool = multiprocessing.get_context("spawn").Pool(1)
+    pool.map(abs, [1])
+    pool.close()
+    pool.join()
+    subprocess.run([sys.executable, "-c", ""])
+    os.waitpid(os.posix_spawn(sys.executable, ["python", "-c", ""], os.environ), 0)
+    if os.fork() == 0:
+        os.execv(sys.executable, ["python", "-c", ""])
+    os.wait()
+"""
 LIVE = "import numpy as np, os, sys; a = np.ones(123456)\n"
 LIVE_BYTES = "live when the process ended 987648 bytes in 1 block\n"
 WITHOUT_GIL = HANDLER + """
@@ -287,6 +312,13 @@ CASES = [
     ("a forked child that exits and its parent that does not", ["-H", "aligned"],
      ["-c", LIVE + "if os.fork() == 0:\n    sys.exit()\nos.wait()\nos._exit(9)"], 9, "",
      LIVE_BYTES),
+    ("a handler that the program installs", ["-H", "aligned"], ["-c", INSTALLS], 0, "",
+     "NOT AUDITED: the handler default_allocator, which the program installed 1 time\n"),
+    ("Python in other processes", ["-H", "aligned"], ["-c", SPAWNS], 0, "",
+     "NOT AUDITED: 4 Python interpreters that the program started\n"),
+    ("no Python in other processes", ["-H", "aligned"],
+     ["-c", "import numpy, subprocess, os; subprocess.run(['true']); os.system('true')"], 0, "",
+     "bytes\nconform: no violation"),
     ("a crash of the program", ["-H", "aligned"],
      ["-c", "import numpy, ctypes; ctypes.string_at(8)"], 128 + signal.SIGSEGV, "", "SIGSEGV"),
     ("... its line", ["-H", "aligned"],

@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands/launch.h"
+#include "harness/interpose.h"
 #include "harness/proc_count.h"
 #include "python/api.h"
 #include "python/interpreter.h"
@@ -82,6 +83,20 @@ static PyDataMem_Handler *begin_trace(PyDataMem_Handler *inner)
     return shim;
 }
 
+/* In place of PyDataMem_SetHandler.  The audited handler may be put back. */
+static PyObject *set_handler(PyObject *capsule)
+{
+    struct findings *findings = program.findings;
+    const PyDataMem_Handler *handler =
+        capsule != NULL ? PyCapsule_GetPointer(capsule, "mem_handler") : NULL;
+    PyErr_Clear();
+    if (handler != NULL && handler != auditor_handler(program.auditor) &&
+        findings->own_handler++ == 0)
+        snprintf(findings->own_handler_name, sizeof findings->own_handler_name, "%.*s",
+                 (int)sizeof handler->name, handler->name);
+    return PyDataMem_SetHandler(capsule);
+}
+
 static PyObject *take_over(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
@@ -121,6 +136,8 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         !array_watch_begin(program.auditor) ||
         !crash_report_begin(program.auditor, claims.guard != GUARD_NONE))
         return NULL;
+    python_api_exchange_set_handler(set_handler);
+    interpose_count_pythons(&findings->pythons);
     findings->free_threaded = python_is_free_threaded();
     findings->gil = python_uses_gil();
     findings->in_force = true;

@@ -42,8 +42,11 @@ struct findings {
         trace_broke; /* of --record: not to be opened, or to be written to its end */
     _Atomic bool in_force, imported, reached_end, uncaught, memory_error;
     _Atomic bool free_threaded, gil; /* the latter: in use, as far as the program came */
-    size_t refused;                  /* by the injector */
-    _Atomic bool has_left; /* by the end of its main module, so that the next two are known */
+    _Atomic size_t pythons; /* processes with an interpreter of their own, which is not audited */
+    _Atomic size_t own_handler; /* times that the program installed another handler */
+    char own_handler_name[128]; /* of the first one */
+    size_t refused;             /* by the injector */
+    _Atomic bool has_left;      /* by the end of its main module, so that the next two are known */
     size_t blocks_at_exit, bytes_at_exit;
     size_t resident_peak, resident_at_exit;
     char live[8192]; /* table of what is live at the end */

@@ -112,6 +112,12 @@ static void print_summary(const struct waiting *waiting, bool quiet, double seco
         fprintf(file, "\n  time      about %.3f s inside the handler, of %.3f s\n", inside,
                 seconds);
         print_sizes(file, audit);
+        if (findings->own_handler > 0)
+            fprintf(file, "  NOT AUDITED: the handler %s, which the program installed %s\n",
+                    escape(findings->own_handler_name), plural(findings->own_handler, "time"));
+        if (findings->pythons > 0)
+            fprintf(file, "  NOT AUDITED: %s that the program started\n",
+                    plural(findings->pythons, "Python interpreter"));
         if (findings->live[0] != '\0')
             fprintf(file, "  live at exit\n%s", findings->live);
     }

@@ -14,6 +14,7 @@
 #include <link.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -702,6 +703,57 @@ time_t time(time_t *seconds)
     if (seconds != NULL)
         *seconds = t.tv_sec;
     return t.tv_sec;
+}
+
+#pragma GCC visibility pop
+
+/* ---- other programs --------------------------------------------------------------------- */
+
+static _Atomic size_t *pythons;
+
+void interpose_count_pythons(_Atomic size_t *count)
+{
+    pythons = count;
+}
+
+/* Adds `by` if it is Python.  A child of vfork may call this. */
+static void count_python(const char *path, char *const argv[], int by)
+{
+    const char *slash = strrchr(path, '/');
+    bool is_python = pythons != NULL && begins_with(slash != NULL ? slash + 1 : path, "python");
+    for (; is_python && argv != NULL && *argv != NULL; argv++)
+        is_python = strstr(*argv, "multiprocessing.resource_tracker") == NULL;
+    if (is_python)
+        *pythons += (size_t)by;
+}
+
+#pragma GCC visibility push(default)
+
+int execve(const char *path, char *const argv[], char *const environment[])
+{
+    count_python(path, argv, 1);
+    int result = (int)syscall(SYS_execve, path, argv, environment);
+    count_python(path, argv, -1);
+    return result;
+}
+
+int execv(const char *path, char *const argv[])
+{
+    return execve(path, argv, environ);
+}
+
+/* Python's os.posix_spawn and subprocess call this one of the two. */
+int posix_spawn(pid_t *restrict pid, const char *restrict path,
+                const posix_spawn_file_actions_t *actions,
+                const posix_spawnattr_t *restrict attributes, char *const argv[restrict],
+                char *const environment[restrict])
+{
+    typeof(posix_spawn) *libcs;
+    *(void **)&libcs = dlsym(RTLD_NEXT, "posix_spawn");
+    int result = libcs(pid, path, actions, attributes, argv, environment);
+    if (result == 0)
+        count_python(path, argv, 1);
+    return result;
 }
 
 #pragma GCC visibility pop

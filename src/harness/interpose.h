@@ -75,6 +75,11 @@ bool interpose_holds(const void *p);
 typedef bool interpose_owner(void *p, const void *caller, size_t *size);
 void interpose_set_owner(interpose_owner *owns);
 
+/* Has the number at `count` go up by one for each process that begins to run Python's interpreter
+ * by execv, execve or posix_spawn, except multiprocessing's resource tracker.  It may be in memory
+ * that is shared. */
+void interpose_count_pythons(_Atomic size_t *count);
+
 /* Moves the clocks of this process forward, except those of processor time. */
 void clock_jump(unsigned seconds);
 

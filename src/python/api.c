@@ -59,7 +59,7 @@ const char *python_api_open(const char *path)
 
 /* ---- NumPy ------------------------------------------------------------------------------- */
 
-enum { FEATURES_OF_1_22 = 0x0f, ARRAY_TYPE = 2, DEFAULT_HANDLER = 306 };
+enum { FEATURES_OF_1_22 = 0x0f, ARRAY_TYPE = 2, SET_HANDLER = 304, DEFAULT_HANDLER = 306 };
 
 PyObject *python_api_c_part(void)
 {
@@ -115,6 +115,14 @@ bool python_api_import_array(void)
     PyArray_Type = table[ARRAY_TYPE];
     PyDataMem_DefaultHandlerVariable = table[DEFAULT_HANDLER];
     return true;
+}
+
+void python_api_exchange_set_handler(PyObject *(*function)(PyObject *capsule))
+{
+    void **table = find_table();
+    if (table != NULL)
+        memcpy(&table[SET_HANDLER], &function, sizeof *table);
+    PyErr_Clear();
 }
 
 struct array_fields *array_fields(PyArrayObject *array)

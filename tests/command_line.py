@@ -66,7 +66,7 @@ TAKEN = {
     ("--no-fork",): ALONE,
     ("exec", "x"): PROGRAM | {"stacks"},
     ("exec", "--record=x", "x"): PROGRAM | {"stacks", "untimed"},
-    ("exec", "--fail-each", "x"): PROGRAM | {"keep-failing", "most-runs", "verbose"},
+    ("exec", "--fail-each", "x"): PROGRAM | {"keep-failing", "most-runs", "refuse", "verbose"},
     ("replay", "x"): set("claim handler quiet timeout unchecked".split()),
     ("replay", "--print", "x"): set(),
     ("bench",): set("handler html json max-time python quick quiet timeout".split()),

@@ -432,6 +432,53 @@ def fail_each(tap):
     result = suite.conform("exec", "-H", "aligned", "--fail-each", "--", "-c", dies)
     tap.point(result.code == suite.HARNESS_BROKE and "SIGABRT" in result.stdout,
               "--fail-each of a program that dies of it", result)
+    fail_each_places(tap)
+
+
+# Of one line, several requests end in ValueError; another ends the process.
+FAILS = """
+import os, numpy as np
+def make(number):
+    try:
+        return np.ones(99)
+    except MemoryError:
+        raise ValueError("it's %d" % number) from None
+for number in range(3):
+    make(number)
+try:
+    np.ones(7)
+except MemoryError:
+    os.abort()
+"""
+
+
+def fail_each_places(tap):
+    """One entry for each line and result, and a command that repeats it."""
+    with suite.scratch() as folder:
+        script = os.path.join(folder, "it's.py")
+        suite.write(script, FAILS)
+        result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", script)
+        entries = re.findall(r"it's.py:(\d+): request (\d+) refused.*: (.*)\n    repeat: (.*)\n",
+                             result.stdout)
+        again = suite.run(["sh", "-c", entries[-1][3]]) if entries else result
+    good = [(entry[0], entry[2]) for entry in entries] == [
+        ("5", "it's 0"), ("11", "the program died of SIGABRT")]
+    tap.point(result.code == suite.HARNESS_BROKE and good, "--fail-each: an entry for each place",
+              result)
+    tap.point(good and again.code == suite.HARNESS_BROKE and again.stdout.startswith("1 run, ")
+              and "it's.py:11: request %s refused: " % entries[1][1] in again.stdout
+              and (suite.SANITIZED or re.search("crash report: SIGABRT(.*\n)*.*line 13 in",
+                                                again.stderr)),
+              "--refuse repeats one of them", again)
+    for program, words in (("import numpy", "requests no memory for arrays, so"),
+                           ("import numpy, nosuch", "arrays and ends in ModuleNotFoundError: ")):
+        result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", program)
+        tap.point(result.code == suite.USAGE and words in result.stderr,
+                  "--fail-each of " + program, result)
+    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--refuse=999", "--", "-c",
+                           FAILS)
+    tap.point(result.code == suite.USAGE and "--refuse=999: the program does not" in result.stderr,
+              "--refuse of a request that is not made", result)
 
 
 # Calls malloc by itself, and makes no object: where no more can be mapped, the auditor's tables are

@@ -157,11 +157,19 @@ static PyObject *imported(PyObject *self, PyObject *unused)
     Py_RETURN_NONE;
 }
 
-static PyObject *uncaught(PyObject *self, PyObject *memory_error)
+static PyObject *uncaught(PyObject *self, PyObject *arguments)
 {
+    struct findings *findings = program.findings;
+    int memory_error;
+    const char *words;
     (void)self;
-    program.findings->uncaught = true;
-    program.findings->memory_error = PyObject_IsTrue(memory_error) == 1;
+    if (!PyArg_ParseTuple(arguments, "pz", &memory_error, &words))
+        return NULL;
+    if (getpid() == program.process) {
+        findings->uncaught = true;
+        findings->memory_error = memory_error != 0;
+        snprintf(findings->exception, sizeof findings->exception, "%s", words);
+    }
     Py_RETURN_NONE;
 }
 
@@ -223,7 +231,8 @@ static PyMethodDef methods[] = {
     {"take_over", take_over, METH_NOARGS, "Put the handler in force."},
     {"in_force", in_force, METH_NOARGS, "Whether it is."},
     {"imported", imported, METH_NOARGS, "NumPy's import has come to its end."},
-    {"uncaught", uncaught, METH_O, "An exception ends the program; true for a MemoryError."},
+    {"uncaught", uncaught, METH_VARARGS,
+     "An exception ends the program; true for a MemoryError, and its words."},
     {"at_exit", at_exit, METH_NOARGS, "The program has ended, and its arrays are still there."},
     {NULL, NULL, 0, NULL},
 };
@@ -286,6 +295,7 @@ void program_start(const char *begin)
 void program_begin_run(size_t nth, bool keep_failing)
 {
     auditor_share(program.auditor, &program.findings->audit);
+    program.injector.where = program.findings->refused_at;
     fault_injector_inject(&program.injector, nth, keep_failing);
 }
 

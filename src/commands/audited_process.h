@@ -33,6 +33,14 @@ bool crash_report_begin(struct auditor *auditor, bool has_guard);
 /* Prints a line or two for each kind of violation. */
 void exec_print_violations(FILE *file, const struct audit *audit);
 
+/* --fail-each: a Python line whose request was refused, and what came of it; one for all runs that
+ * ended in the same way up to the first colon. */
+enum { BAD_PLACES = 100 };
+struct bad_place {
+    char outcome[512], where[256];
+    size_t nth, runs; /* the first one */
+};
+
 /* Shared between this process and the program's. */
 struct findings {
     struct audit audit;
@@ -55,8 +63,12 @@ struct findings {
     _Atomic bool incomplete;
     struct audit first_violating; /* of the first run in which the handler broke the contract */
     size_t first_violating_nth;
-    size_t leaked_by_success; /* bytes live after a run in which nothing was refused */
-    char first_bad[512];
+    size_t leaked_by_success;  /* bytes live after a run in which nothing was refused */
+    char exception[256];       /* that ended this run */
+    char first_exception[256]; /* that ended the run in which nothing was refused, or "" */
+    char refused_at[256];      /* Python line of this run's refused request, or "" */
+    struct bad_place bad[BAD_PLACES];
+    size_t bad_places;
 };
 
 /* Finds the handler, tries in a child whether it loads, and makes room for the findings, all zero.

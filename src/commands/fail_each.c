@@ -30,24 +30,42 @@ static void silence(void)
     }
 }
 
-/* What one run came to.  NULL where it is as it should be, else what is wrong. */
-static const char *judge_run(const struct findings *findings, int status, size_t nth)
+/* Returns what is wrong with the result of a run, or NULL. */
+static const char *judge_run(const struct findings *findings, int status)
 {
     const struct violation *lost = &findings->audit.violations[LOST_CONTENTS];
     if (WIFSIGNALED(status))
-        return fmt("with request %zu refused the program died of SIG%s", nth,
-                   sigabbrev_np(WTERMSIG(status)));
+        return fmt("the program died of %s", child_signal_name(WTERMSIG(status)));
     if (lost->times > 0)
-        return fmt("with request %zu refused %s", nth, lost->text);
+        return fmt("%s", lost->text);
     if (findings->audit.untracked > 0)
-        return fmt("with request %zu refused there was no memory to keep track of all blocks", nth);
+        return "there was no memory to keep track of all blocks";
     if (findings->uncaught && !findings->memory_error)
-        return fmt("with request %zu refused it ended by an exception that is no MemoryError", nth);
+        return fmt("an exception that is no MemoryError, %s", escape(findings->exception));
     if (findings->reached_end && findings->audit.live_bytes > findings->leaked_by_success &&
         findings->leaked_by_success != SIZE_MAX)
-        return fmt("with request %zu refused %zu bytes more than else are left after the end", nth,
+        return fmt("memory is lost: %zu bytes more than without a refusal are left after the end",
                    findings->audit.live_bytes - findings->leaked_by_success);
     return NULL;
+}
+
+/* Adds a run to the place that it belongs to. */
+static void note_bad(struct findings *findings, const char *outcome, size_t nth)
+{
+    size_t kind = strcspn(outcome, ":");
+    struct bad_place *place = findings->bad, *end = place + findings->bad_places;
+    findings->bad_runs++;
+    while (place < end && (strncmp(place->outcome, outcome, kind) != 0 ||
+                           strcmp(place->where, findings->refused_at) != 0))
+        place++;
+    if (place == &findings->bad[BAD_PLACES])
+        return;
+    if (place->runs++ > 0)
+        return;
+    findings->bad_places++;
+    place->nth = nth;
+    snprintf(place->outcome, sizeof place->outcome, "%s", outcome);
+    snprintf(place->where, sizeof place->where, "%s", findings->refused_at);
 }
 
 /* Forks one run with the nth request refused, and waits for it.  What it finds is new. */
@@ -57,11 +75,12 @@ static int fork_run(struct findings *findings, const struct options *options, si
     memset(&findings->audit, 0, sizeof findings->audit);
     findings->uncaught = findings->memory_error = findings->reached_end = false;
     findings->refused = 0;
+    findings->refused_at[0] = '\0';
     python_before_fork();
     pid_t pid = child_fork(false);
     if (pid == 0) {
         python_after_fork_child();
-        if (!options->verbose)
+        if (!options->verbose && (nth == 0 || options->refuse == 0))
             silence();
         program_begin_run(nth, options->keep_failing);
         program_run();
@@ -82,19 +101,21 @@ static bool run_once(struct findings *findings, const struct options *options, s
         findings->first_violating_nth = nth;
     }
     if (nth == 0) {
+        snprintf(findings->first_exception, sizeof findings->first_exception, "%s",
+                 findings->uncaught ? findings->exception : "");
         findings->leaked_by_success = findings->reached_end ? findings->audit.live_bytes : SIZE_MAX;
         return true;
     }
     if (findings->refused == 0 && !WIFSIGNALED(status))
         return false;
     findings->runs++;
-    const char *bad = judge_run(findings, status, nth);
+    const char *bad = judge_run(findings, status);
     if (bad == NULL && findings->memory_error)
         findings->with_memory_error++;
     else if (bad == NULL)
         findings->with_success++;
-    else if (findings->bad_runs++ == 0)
-        snprintf(findings->first_bad, sizeof findings->first_bad, "%s", bad);
+    else
+        note_bad(findings, bad, nth);
     return true;
 }
 
@@ -103,7 +124,12 @@ static _Noreturn void fork_runs(struct findings *findings, const struct options 
     child_prepare();
     program_start("begin_with_numpy");
     run_once(findings, options, 0);
-    size_t nth = 1, most = options->most_runs;
+    size_t nth = options->refuse, most = options->most_runs;
+    if (nth > 0) {
+        run_once(findings, options, nth);
+        _exit(0);
+    }
+    nth = 1;
     while (nth <= most && run_once(findings, options, nth))
         nth++;
     findings->incomplete = nth > most;
@@ -112,7 +138,42 @@ static _Noreturn void fork_runs(struct findings *findings, const struct options 
 
 /* ---- in the process that waits ---------------------------------------------------------- */
 
-static void print_runs(const struct findings *findings, const struct options *options)
+/* The command line with --refuse before the "--" that the program's arguments follow. */
+static void print_repeating(const struct options *options, char **argv, size_t nth)
+{
+    char **end = options->operands;
+    while (end > argv && strcmp(end[-1], "--") != 0)
+        end--;
+    end -= end > argv;
+    fputs("    repeat: ", stdout);
+    for (char **word = argv; word < end; word++)
+        printf("%s ", shell_quote(*word));
+    printf("--refuse=%zu --", nth);
+    for (char **word = options->operands; *word != NULL; word++)
+        printf(" %s", shell_quote(*word));
+    putchar('\n');
+}
+
+static void print_places(const struct findings *findings, const struct options *options,
+                         char **argv)
+{
+    for (size_t i = 0; i < findings->bad_places; i++) {
+        const struct bad_place *place = &findings->bad[i];
+        printf("%s: request %zu refused%s: %s\n",
+               place->where[0] != '\0' ? place->where : "(outside Python)", place->nth,
+               place->runs > 1 ? fmt(", and %zu more of this line", place->runs - 1) : "",
+               place->outcome);
+        if (options->refuse == 0)
+            print_repeating(options, argv, place->nth);
+    }
+    if (findings->bad_places == BAD_PLACES)
+        printf("(no more than %d places are listed)\n", BAD_PLACES);
+    if (findings->violating_runs == 0)
+        printf("The handler broke no requirement: the cause is in the program or one of its "
+               "libraries.\n");
+}
+
+static void print_runs(const struct findings *findings, const struct options *options, char **argv)
 {
     bool well = findings->bad_runs + findings->violating_runs == 0 && !findings->incomplete;
     if (options->quiet && well)
@@ -122,10 +183,7 @@ static void print_runs(const struct findings *findings, const struct options *op
            plural(findings->runs, "run"), options->keep_failing ? " and all after it" : "",
            findings->with_memory_error, findings->with_success, findings->bad_runs);
     if (findings->bad_runs > 0)
-        printf("first: %s\n%s", findings->first_bad,
-               findings->violating_runs > 0 ? ""
-                                            : "No call of the handler had gone wrong: this is "
-                                              "NumPy's or the program's.\n");
+        print_places(findings, options, argv);
     if (findings->leaked_by_success == SIZE_MAX)
         printf("What is left at the end was not compared: the program does not come to its own.\n");
     if (findings->incomplete)
@@ -160,7 +218,17 @@ int fail_each_run(const struct options *options, char **argv)
     program_check_started(findings);
     if (given_up == 0 && (!WIFEXITED(status) || WEXITSTATUS(status) != 0))
         die(EXIT_HARNESS_BROKE, "the process that forks the runs died");
-    print_runs(findings, options);
+    if (given_up == 0 && findings->runs == 0 && options->refuse > 0)
+        die(EXIT_USAGE, "--refuse=%zu: the program does not make so many requests",
+            options->refuse);
+    if (given_up == 0 && findings->runs == 0)
+        die(EXIT_USAGE,
+            "--fail-each: the program requests no memory for arrays%s, so that nothing can be "
+            "refused; --verbose shows its output",
+            findings->first_exception[0] != '\0'
+                ? fmt(" and ends in %s", escape(findings->first_exception))
+                : "");
+    print_runs(findings, options, argv);
     if (given_up > 0) {
         printf("INTERRUPTED: this is a part of the runs\n");
         interrupt_die();

@@ -55,7 +55,11 @@ class Finder:
 
 
 def note_exception(kind, value, traceback):
-    _conform_exec.uncaught(issubclass(kind, MemoryError))
+    try:
+        words = "%s: %s" % (kind.__name__, value)
+    except Exception:  # of the exception's own __str__
+        words = kind.__name__
+    _conform_exec.uncaught(issubclass(kind, MemoryError), words.split("\n")[0])
     sys.__excepthook__(kind, value, traceback)
 
 

@@ -113,6 +113,7 @@ struct options {
     bool stacks;       /* of exec */
     bool keep_failing; /* of --fail-each */
     size_t most_runs;  /* of --fail-each */
+    size_t refuse;     /* of --fail-each: the only request to refuse; 0: each */
     bool untimed;      /* of --record */
 };
 

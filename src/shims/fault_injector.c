@@ -4,6 +4,7 @@
  */
 #include "shims/fault_injector.h"
 
+#include "python/python.h"
 #include "shims/shim.h"
 
 static bool refuses(struct fault_injector *injector)
@@ -13,7 +14,8 @@ static bool refuses(struct fault_injector *injector)
     size_t request = atomic_fetch_add(&injector->requests, 1) + 1;
     if (request != injector->nth && !(injector->keep_failing && request > injector->nth))
         return false;
-    injector->refused++;
+    if (injector->refused++ == 0 && injector->where != NULL)
+        python_line(injector->where, INJECTOR_LINE);
     return true;
 }
 

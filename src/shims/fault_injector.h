@@ -19,7 +19,9 @@ struct fault_injector {
     bool keep_failing;       /* and all after it */
     _Atomic size_t requests; /* so far */
     _Atomic size_t refused;
+    char *where; /* room for the Python line of the first refused request, or NULL */
 };
+enum { INJECTOR_LINE = 256 };
 
 /* Puts an injector, in memory of the caller's, before `inner`.  It refuses nothing yet; name and
  * version are those of the handler behind, at any time. */

@@ -80,6 +80,14 @@ PYTHON_PROPERTY(numpy, tracing,
     .hint   = "Track the handler's own allocations in another domain than 389047.",
     .looks  = "expected the traces of np.empty(1000) to be [1000]; seen [1000, 1064]");
 
+PYTHON_PROPERTY(numpy, counted_once,
+    .id     = "numpy.tracemalloc-once", .level = SHOULD, .basis = BASIS_QOI,
+    .clause = "tracemalloc counts an array's memory once",
+    .source = "NumPy's page on tracemalloc; alloc.c, PyTraceMalloc_Track, 1.22 to 2.5; numpy#30900",
+    .why    = "NumPy tracks each block itself, so that totals and peaks become twice as large",
+    .hint   = "take blocks from malloc or mmap, not from PyMem_Malloc or PyMem_RawMalloc",
+    .looks  = "8 arrays of 1 MiB to add less than 12 MiB to the traced memory: 16 MiB");
+
 /* ---- the end of a program ----------------------------------------------------------------- */
 
 /* The blocks that the interpreter did not free hold what was written: the pattern of their size. */

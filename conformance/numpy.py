@@ -275,6 +275,20 @@ def tracing():
     handler.expect_settled()
 
 
+def counted_once():
+    handler = Handler()
+    with handler.installed():
+        tracemalloc.start(1)
+        arrays = [np.empty(1 << 20, "u1")]  # the handler may set up tables
+        before = tracemalloc.get_traced_memory()[0]
+        arrays += [np.empty(1 << 20, "u1") for _ in range(8)]
+        added = tracemalloc.get_traced_memory()[0] - before
+        tracemalloc.stop()
+        del arrays
+    expect(added < 12 << 20, "8 arrays of 1 MiB to add less than 12 MiB to the traced memory",
+           "%d MiB" % (added >> 20))
+
+
 # ---- the end
 
 

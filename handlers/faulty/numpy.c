@@ -137,6 +137,9 @@ DEFECT(malloc, untracks_others, "numpy.tracemalloc")
 BEFORE(realloc, stops_tracing, "numpy.tracemalloc", size > 100000,
        run_python("import tracemalloc; tracemalloc.stop()"));
 
+AFTER(malloc, traces_a_second_time, "numpy.tracemalloc-once", made != NULL,
+      PyTraceMalloc_Track(0, (uintptr_t)made, size));
+
 BEFORE(malloc, silences_warnings, "owndata.warns", has_gil() && CALL(1),
        run_python("import warnings; warnings.filterwarnings('ignore', '.*memory policy')"));
 

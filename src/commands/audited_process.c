@@ -137,6 +137,7 @@ static PyObject *take_over(PyObject *self, PyObject *unused)
         !crash_report_begin(program.auditor, claims.guard != GUARD_NONE))
         return NULL;
     python_api_exchange_set_handler(set_handler);
+    interpose_set_owner(auditor_owns);
     interpose_count_pythons(&findings->pythons);
     findings->free_threaded = python_is_free_threaded();
     findings->gil = python_uses_gil();

@@ -28,8 +28,13 @@
 struct replaying {
     struct replay_result result;
     struct loaded loaded;
-    uint64_t resident_before, resident_peak; /* bytes */
+    uint64_t resident_before, resident_at_end, resident_peak; /* bytes */
 };
+
+static void note_resident(void *bytes)
+{
+    *(uint64_t *)bytes = resident_bytes_of(getpid());
+}
 
 static _Noreturn void replay_in_child(const struct options *options,
                                       const struct subject_place *place, struct replaying *shared)
@@ -44,10 +49,13 @@ static _Noreturn void replay_in_child(const struct options *options,
     if (shared->loaded.state != LOAD_DONE)
         _exit(EXIT_CANNOT_LOAD);
     struct claims claims = subject_all_claims(place, &subject);
-    struct replay_options how = {
-        .alignment = claims.alignment, .unchecked = options->unchecked, .fill.marks = true};
+    struct replay_options how = {.alignment = claims.alignment,
+                                 .unchecked = options->unchecked,
+                                 .fill.marks = true,
+                                 .calls_end = note_resident,
+                                 .data = &shared->resident_at_end};
     struct rusage used;
-    shared->resident_before = resident_bytes_of(getpid());
+    note_resident(&shared->resident_before);
     replay_run(reader, subject.handler, &how, &shared->result);
     getrusage(RUSAGE_SELF, &used);
     shared->resident_peak = (uint64_t)used.ru_maxrss * 1024;
@@ -80,7 +88,7 @@ static enum exit_code conclude(const struct options *options, const struct repla
                (unsigned long long)result->refused, (unsigned long long)result->left_out,
                (unsigned long long)result->peak_bytes, (unsigned long long)result->live_bytes,
                (unsigned long long)result->live, (unsigned long long)shared->resident_peak,
-               (unsigned long long)result->resident_bytes,
+               (unsigned long long)shared->resident_at_end,
                (unsigned long long)shared->resident_before);
     print_violation("WARN", &result->warning);
     print_violation("FAIL", &result->violation);

@@ -409,7 +409,7 @@ void *realloc(void *p, size_t size)
 {
     size_t kept;
     know_next();
-    if (owns != NULL && interpose_depth == 0 && owns(p, CALLER, &kept))
+    if (owns != NULL && owns(p, CALLER, &kept))
         return copy(p, kept, size);
     if (refuses(CALLER))
         return NULL;
@@ -428,7 +428,7 @@ void *realloc(void *p, size_t size)
 void free(void *p)
 {
     know_next();
-    if (owns != NULL && interpose_depth == 0 && owns(p, CALLER, NULL))
+    if (owns != NULL && owns(p, CALLER, NULL))
         return;
     bool locked = p != NULL && lock_table();
     if (locked)

@@ -69,9 +69,7 @@ struct interpose_counts interpose_counts(void);
  * interpose_works(). */
 bool interpose_holds(const void *p);
 
-/* Called by free, with a NULL `size`, and by realloc on every thread that is outside the handler.
- * Returns true if another allocator owns p, which libc must not free then, and stores the size of
- * p's block.  `caller` is an address in the code that called. */
+/* Called by free, with a NULL `size`, and by realloc, see auditor_owns(). */
 typedef bool interpose_owner(void *p, const void *caller, size_t *size);
 void interpose_set_owner(interpose_owner *owns);
 

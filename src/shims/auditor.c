@@ -16,7 +16,6 @@
 #include "base/clock.h"
 #include "base/float_state.h"
 #include "base/text.h"
-#include "harness/interpose.h"
 #include "heap/heap.h"
 #include "python/api.h"
 #include "python/python.h"
@@ -51,17 +50,20 @@ enum {
 /* A fork must not leave the lock held in the child. */
 static struct auditor *only;
 
-/* A holder of the lock may free, which must not ask for the lock. */
+/* Nesting of this thread in the handler and in the lock, where libc's free is not checked: a holder
+ * of the lock must not ask for it again. */
+static _Thread_local int inside;
+
 static void lock(struct auditor *a)
 {
-    interpose_enter();
+    inside++;
     pthread_mutex_lock(&a->lock);
 }
 
 static void unlock(struct auditor *a)
 {
     pthread_mutex_unlock(&a->lock);
-    interpose_leave();
+    inside--;
 }
 
 static void lock_before_fork(void)
@@ -393,9 +395,9 @@ static void *audited_malloc(void *ctx, size_t size)
 {
     struct auditor *a = ctx;
     struct around around = begin(a, "malloc");
-    interpose_enter();
+    inside++;
     void *p = a->inner->allocator.malloc(a->inner->allocator.ctx, size);
-    interpose_leave();
+    inside--;
     enter(a, &around, p, size, 0, STEP_MALLOC, &a->audit->malloc_calls);
     return p;
 }
@@ -404,9 +406,9 @@ static void *audited_calloc(void *ctx, size_t nelem, size_t elsize)
 {
     struct auditor *a = ctx;
     struct around around = begin(a, "calloc");
-    interpose_enter();
+    inside++;
     void *p = a->inner->allocator.calloc(a->inner->allocator.ctx, nelem, elsize);
-    interpose_leave();
+    inside--;
     enter(a, &around, p, heap_product(nelem, elsize), 0, STEP_CALLOC, &a->audit->calloc_calls);
     return p;
 }
@@ -418,9 +420,9 @@ static void *forward_realloc(struct auditor *a, void *p, size_t size, enum whose
     if (whose == OURS)
         heap_note_edges(&edges, p, old->size < size ? old->size : size);
     struct around around = begin(a, p != NULL ? "realloc" : "realloc(NULL)");
-    interpose_enter();
+    inside++;
     void *moved = a->inner->allocator.realloc(a->inner->allocator.ctx, p, size);
-    interpose_leave();
+    inside--;
     uint32_t marks = p == NULL ? 0 : python_is_up() && !PyGILState_Check() ? OF_TEXT : RESIZED;
     enter(a, &around, moved, size, marks, STEP_REALLOC, &a->audit->realloc_calls);
     if (whose != OURS)
@@ -509,9 +511,9 @@ static void audited_free(void *ctx, void *p, size_t size)
         violated(a, kind_of_size(a, &block, size, around.exception != NULL),
                  "free of %zu bytes with size %zu", block.size, size);
     errno = around.error;
-    interpose_enter();
+    inside++;
     a->inner->allocator.free(a->inner->allocator.ctx, p, size);
-    interpose_leave();
+    inside--;
     int error = errno;
     if (around.begin != 0 || !heap_is_as_before(&a->heap, around.floating, error == around.error)) {
         heap_freed(lock_after(a, &around, &error));
@@ -548,15 +550,15 @@ static const void *object_of(const void *code, const char **name)
     return found ? info.dli_fbase : NULL;
 }
 
-/* An interpose_owner.  A live block stays with the handler, so that what NumPy does with it later
- * does not fail because of this call; if that is too much memory, the handler frees it.  The
- * handler's own code may free its blocks. */
-static bool is_handlers(void *p, const void *caller, size_t *size)
+/* A live block stays with the handler, so that what NumPy does with it later does not fail because
+ * of this call; if that is too much memory, the handler frees it.  The handler's own code may free
+ * its blocks. */
+bool auditor_owns(void *p, const void *caller, size_t *size)
 {
     struct auditor *a = only;
     struct heap_block block = {.p = NULL};
     const char *name;
-    if (atomic_load_explicit(&a->hint[hash(p, HINT_LOG2)], memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&a->hint[hash(p, HINT_LOG2)], memory_order_relaxed) == 0 || inside > 0)
         return false;
     lock(a);
     uint32_t slot = heap_slot_at(&a->heap, p);
@@ -580,10 +582,10 @@ static bool is_handlers(void *p, const void *caller, size_t *size)
     violated(a, FREED_BY_LIBC, "%s(%p) by %s, of a block of %zu bytes",
              size != NULL ? "realloc" : "free", p, *name != '\0' ? name : "code in no file",
              block.size);
-    interpose_enter();
+    inside++;
     if (slot != HEAP_NO_SLOT)
         a->inner->allocator.free(a->inner->allocator.ctx, p, block.size);
-    interpose_leave();
+    inside--;
     if (size != NULL)
         *size = block.size;
     errno = error;
@@ -617,7 +619,6 @@ struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler
     only = a;
     const char *name;
     a->object = object_of(*(void **)&inner->allocator.free, &name);
-    interpose_set_owner(is_handlers);
     pthread_atfork(lock_before_fork, unlock_after_fork, count_apart_in_child);
     return a;
 }

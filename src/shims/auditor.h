@@ -101,6 +101,11 @@ struct auditor *auditor_create(PyDataMem_Handler *inner, const PyDataMem_Handler
 /* What NumPy is to be given: name and version are those of the handler behind. */
 PyDataMem_Handler *auditor_handler(struct auditor *auditor);
 
+/* For libc's free, with a NULL `size`, and realloc: true if p is a live block of the handler's,
+ * which libc must leave alone then, and its size.  `caller` is an address in the code that called;
+ * unless that is the handler's, reports a violation.  For interpose_set_owner(). */
+bool auditor_owns(void *p, const void *caller, size_t *size);
+
 /* What has been done to the array that a block is of; free is told another size then. */
 enum array_change { EMPTIED_BY_DTYPE, EMPTY_OF_FROMITER, LEFT_BY_SETSTATE };
 void auditor_note(struct auditor *auditor, const void *block, enum array_change change);

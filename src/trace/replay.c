@@ -9,10 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "harness/proc_count.h"
 #include "heap/heap.h"
 
 struct replay {
@@ -266,7 +264,8 @@ static void run(struct replay *replay)
     }
     follow_gil(replay, true); /* which a program holds when it deletes an array */
     result->live_bytes = replay->heap.live_bytes;
-    result->resident_bytes = resident_bytes_of(getpid());
+    if (options->calls_end != NULL)
+        options->calls_end(options->data);
     if (!free_live(replay))
         return;
     if (!heap_state_holds(&replay->heap)) {

@@ -27,7 +27,8 @@ struct replay_options {
     const PyDataMem_Handler
         *watched; /* the struct that must not change; NULL: that of the handler */
     void (*part_begins)(const char *part, void *data); /* or NULL */
-    void *data;                                        /* of part_begins */
+    void (*calls_end)(void *data);                     /* before what is live is freed, or NULL */
+    void *data;                                        /* of these two */
     void (*take_gil)(void), (*release_gil)(void);      /* NULL: nobody has a GIL */
 };
 
@@ -61,7 +62,6 @@ struct replay_result {
                                   * more than most_bytes */
     uint64_t live;               /* blocks at the end of the trace; they were then freed */
     uint64_t live_bytes;         /* in them */
-    uint64_t resident_bytes;     /* of the process at that time */
     uint64_t peak_bytes;
     double seconds;
     bool cut; /* the trace was never closed; `wrong` says so too */

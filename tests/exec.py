@@ -232,7 +232,8 @@ if __name__ == "__main__":
     os.wait()
 """
 LIVE = "import numpy as np, os, sys; a = np.ones(123456)\n"
-LIVE_BYTES = "live when the process ended 987648 bytes in 1 block\n"
+# Some versions of NumPy keep a few blocks of their own.
+LIVE_BYTES = r"live when the process ended 98[78]\d\d\d bytes in \d\d? blocks?\n"
 WITHOUT_GIL = HANDLER + """
 malloc = function(1, ctypes.CFUNCTYPE, ctypes.c_void_p)
 free = function(4, ctypes.PYFUNCTYPE, None, ctypes.c_void_p)
@@ -308,7 +309,7 @@ CASES = [
      0, "", LIVE_BYTES),
     ("Ctrl-C with live blocks", ["-H", "aligned"],
      ["-c", LIVE + "import signal\nsignal.raise_signal(signal.SIGINT)"], 128 + signal.SIGINT, "",
-     r"live at exit 987648 bytes in 1 block\b"),
+     r"live at exit 98[78]\d\d\d bytes in \d\d? block"),
     ("a forked child that exits and its parent that does not", ["-H", "aligned"],
      ["-c", LIVE + "if os.fork() == 0:\n    sys.exit()\nos.wait()\nos._exit(9)"], 9, "",
      LIVE_BYTES),

@@ -100,9 +100,11 @@ static PyObject *set_handler(PyObject *capsule)
 static PyObject *take_over(PyObject *self, PyObject *unused)
 {
     (void)self, (void)unused;
+    static bool has_begun; /* an import in here may come back: NumPy 1.26 has both modules */
     struct findings *findings = program.findings;
-    if (findings->in_force)
+    if (has_begun)
         Py_RETURN_NONE;
+    has_begun = true;
     const char *wrong = python_import_array();
     if (wrong != NULL) {
         snprintf(findings->why, sizeof findings->why, "%s", wrong);

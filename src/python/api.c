@@ -95,6 +95,8 @@ static bool measure_header(void)
     return PyErr_Occurred() == NULL;
 }
 
+static void **table; /* NumPy's */
+
 #define NUMPY_ENTRY(place, type, name, parameters) {place, (void **)&name},
 bool python_api_import_array(void)
 {
@@ -102,7 +104,7 @@ bool python_api_import_array(void)
         size_t place;
         void **variable;
     } places[] = {NUMPY_FUNCTIONS(NUMPY_ENTRY)};
-    void **table = find_table();
+    table = find_table();
     if (table == NULL || !measure_header())
         return false;
     memcpy(&PyArray_GetNDArrayCFeatureVersion, &table[211], sizeof *table);
@@ -119,10 +121,7 @@ bool python_api_import_array(void)
 
 void python_api_exchange_set_handler(PyObject *(*function)(PyObject *capsule))
 {
-    void **table = find_table();
-    if (table != NULL)
-        memcpy(&table[SET_HANDLER], &function, sizeof *table);
-    PyErr_Clear();
+    memcpy(&table[SET_HANDLER], &function, sizeof *table);
 }
 
 struct array_fields *array_fields(PyArrayObject *array)

@@ -213,8 +213,8 @@ const char *python_api_open(const char *path);
 /* Finds NumPy's, with Python running and the GIL held.  False with an exception. */
 bool python_api_import_array(void);
 
-/* Exchanges a function in NumPy's table, which programs read at each call; PyDataMem_SetHandler
- * here stays NumPy's. */
+/* After python_api_import_array(), exchanges a function in NumPy's table, which programs read at
+ * each call; PyDataMem_SetHandler here stays NumPy's. */
 void python_api_exchange_set_handler(PyObject *(*function)(PyObject *capsule));
 
 /* A reference to NumPy's module in C, or NULL with an exception. */

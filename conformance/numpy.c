@@ -82,10 +82,11 @@ PYTHON_PROPERTY(numpy, tracing,
 
 PYTHON_PROPERTY(numpy, counted_once,
     .id     = "numpy.tracemalloc-once", .level = SHOULD, .basis = BASIS_QOI,
-    .clause = "tracemalloc counts an array's memory once",
+    .title  = "tracemalloc counts memory once",
+    .clause = "tracemalloc counts the memory of an array once.",
     .source = "NumPy's page on tracemalloc; alloc.c, PyTraceMalloc_Track, 1.22 to 2.5; numpy#30900",
-    .why    = "NumPy tracks each block itself, so that totals and peaks become twice as large",
-    .hint   = "take blocks from malloc or mmap, not from PyMem_Malloc or PyMem_RawMalloc",
+    .why    = "NumPy tracks each block itself, so totals and peaks become twice as large.",
+    .hint   = "Allocate with malloc or mmap, not with PyMem_Malloc or PyMem_RawMalloc.",
     .looks  = "8 arrays of 1 MiB to add less than 12 MiB to the traced memory: 16 MiB");
 
 /* ---- the end of a program ----------------------------------------------------------------- */

@@ -375,8 +375,8 @@ def resident_memory(tap):
     """The peak and the last resident memory next to live bytes, of a program and of its replay."""
     with suite.scratch() as folder:
         trace = os.path.join(folder, "fragmented.trace")
-        result = suite.conform("-H", "aligned", "--exec", "--record", trace, "--", "-c", FRAGMENTED)
-        replayed = suite.conform("-H", "aligned", "--replay", trace)
+        result = suite.conform("exec", "-H", "aligned", "--record", trace, "--", "-c", FRAGMENTED)
+        replayed = suite.conform("replay", "-H", "aligned", trace)
     numbers = re.search(r"peak \d+ bytes; live at exit (\d+).*\n  resident  peak (\d+) bytes, "
                         r"at exit (\d+), with Python", result.stderr)
     live, peak, last = map(int, numbers.groups()) if numbers else (0, 0, 0)
@@ -458,7 +458,7 @@ def fail_each_places(tap):
     with suite.scratch() as folder:
         script = os.path.join(folder, "it's.py")
         suite.write(script, FAILS)
-        result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", script)
+        result = suite.conform("exec", "-H", "aligned", "--fail-each", "--", script)
         entries = re.findall(r"it's.py:(\d+): request (\d+) refused.*: (.*)\n    repeat: (.*)\n",
                              result.stdout)
         again = suite.run(["sh", "-c", entries[-1][3]]) if entries else result
@@ -473,10 +473,10 @@ def fail_each_places(tap):
               "--refuse repeats one of them", again)
     for program, words in (("import numpy", "requests no memory for arrays, so"),
                            ("import numpy, nosuch", "arrays and ends in ModuleNotFoundError: ")):
-        result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--", "-c", program)
+        result = suite.conform("exec", "-H", "aligned", "--fail-each", "--", "-c", program)
         tap.point(result.code == suite.USAGE and words in result.stderr,
                   "--fail-each of " + program, result)
-    result = suite.conform("-H", "aligned", "--exec", "--fail-each", "--refuse=999", "--", "-c",
+    result = suite.conform("exec", "-H", "aligned", "--fail-each", "--refuse=999", "--", "-c",
                            FAILS)
     tap.point(result.code == suite.USAGE and "--refuse=999: the program does not" in result.stderr,
               "--refuse of a request that is not made", result)

@@ -161,30 +161,6 @@ def comparison(tap):
     tap.point(result.stdout.partition("\n")[2] == quiet.stdout, "compare --quiet", quiet)
 
 
-def text(tap):
-    """The text of a run, without what varies: the words of properties, versions, paths, times."""
-    if suite.SANITIZED:
-        tap.skip("tests/golden/report.txt", "sanitizers print more")
-        return
-    suite.write("w.toml", '[[expect]]\nid = "abi.loads-quietly"\nverdict = "WARN"\n'
-                'reason = "see # <&>"\nurl = "https://example.org/1"\n')
-    result = suite.conform(
-        *("--handler=%s/faulty.so:%s" % (suite.FAULTY, name)
-          for name in ("calloc_wraps", "getter_warns")),
-        "--run=abi.loads-quietly", "--run=calloc.overflow", "--jobs=1", "--seed=1",
-        "--expect=w.toml", "-v")
-    made = result.stdout
-    for pattern, other in ((r"^ {8}(?:not )?when .*\n(?: {18}.*\n)*", ""),
-                           (r"^( {8}(?:call|expected|actual|handler|situation|hint|source"
-                            r"|more|reproduce) ).*\n(?: {18}.*\n)*", r"\1...\n"),
-                           (r"(^[A-Z].* (?:MUST|SHOULD)\n)(?: {8}.*\n)+", r"\1        ...\n"),
-                           (r"^conform .*?, \"", r'conform ..., "'),
-                           (r"^Python .*\n.*; seed", "Python ...; seed"),
-                           (r" *[\d.]+ m?s(?:  .* combinations)?$", " ...")):
-        made = re.sub("(?m)" + pattern, other, made)
-    golden(tap, "txt", made, result)
-
-
 def stopped_short(tap):
     """What stops at a limit of its own is INCOMPLETE, and has an exit code."""
     if suite.SANITIZED:
@@ -287,7 +263,6 @@ def main():
     with suite.scratch(enter=True):
         formats(tap)
         comparison(tap)
-        text(tap)
         whole = Report("aligned", SEED, "-v", "--strict", "--shuffle", "--jobs=4", "--timeout=60")
         tap.point(whole.json["conformant"], "aligned is conformant", whole.result)
         members(tap, "aligned", whole, "aligned")

@@ -118,7 +118,8 @@ def main():
         for columns in WIDTHS:
             reports = [report(*case, columns) for case in CASES]
             made = suite.write("text-%d.txt" % columns, "".join(text for text, _ in reports))
-            same = suite.run(["diff", "-u", os.path.join(suite.SOURCE, "tests", "golden", made), made])
+            stored = os.path.join(suite.SOURCE, "tests", "golden", made)
+            same = suite.run(["diff", "-u", stored, made])
             tap.point(same.code == 0, "tests/golden/" + made, same)
             wide = [line for _, lines in reports for line in lines]
             tap.point(not wide, "no line has more than %d columns" % columns, "\n".join(wide))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * --exec: what is printed if the program dies of a signal.  The block that is nearest to the
+ * exec: what is printed if the program dies of a signal.  The block that is nearest to the
  * address comes first, then Python's faulthandler prints the lines of all threads.
  */
 #include "commands/audited_process.h"

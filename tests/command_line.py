@@ -59,7 +59,7 @@ MAN_PAGE = os.path.join(suite.SOURCE, "docs", "conform.1")
 COMMANDS = re.findall(r"(?m)^  ([a-z]+) .*  [A-Z]", suite.conform("--help").stdout)
 FORMATS = re.findall(r"(?m)^ +--(\w+)=FILE +write a report", suite.conform("--help-all").stdout)
 FORMATS = sorted(set(FORMATS))
-ALONE = set("claim color handler numpy python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
+ALONE = set("claim color github handler numpy python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
 PROGRAM = set("claim handler python quiet timeout".split())
 TAKEN = {
     (): ALONE | set("baseline expect fail-on jobs max-time memcheck quick repeat repro shuffle timeout tsan until-fail".split()),
@@ -72,7 +72,7 @@ TAKEN = {
     ("bench",): set("handler html json max-time python quick quiet timeout".split()),
     ("search",): set("claim handler jobs memory quiet repro seed timeout trace unchecked".split()),
     ("compare", "x", "y"): set("fail-on quiet strict".split()),
-    ("report", "x"): set("badge html markdown".split()),
+    ("report", "x"): set("badge github html markdown".split()),
     ("verify", "x"): set("quiet".split()),
     ("list",): set("numpy run skip verbose".split()),
     ("init", "x"): set(),

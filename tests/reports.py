@@ -137,7 +137,7 @@ def formats(tap):
     """A report with each verdict, waivers and markup gives the stored files."""
     saved = os.path.join(GOLDEN, "report.json")
     for name, ending in (("tap", "tap"), ("junit", "xml"), ("badge", "svg"), ("markdown", "md"),
-                         ("html", "html")):
+                         ("html", "html"), ("github", "github")):
         result = suite.run([suite.PYTHON, "-B",
                             os.path.join(suite.SOURCE, "python", "conform_report"),
                             "--%s=-" % name, saved], env={"CONFORM_DOCS": '../html"'})

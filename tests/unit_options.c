@@ -42,7 +42,7 @@ START_TEST(filters_take_what_the_table_says)
     struct options options = {.filters = filters};
     while (options.filter_count < 4 && rows[_i].filters[options.filter_count] != NULL) {
         const char *word = rows[_i].filters[options.filter_count];
-        filters[options.filter_count++] = (struct filter){word[0] == '+', word + 1};
+        filters[options.filter_count++] = (struct filter){word[0] == '+', word + 1, NULL};
     }
     ck_assert(options_take(&options, rows[_i].id) == rows[_i].taken);
 }

@@ -14,8 +14,8 @@ if not __package__:  # conform runs this folder, which must not hide modules of 
 from conform_report import model  # noqa: E402
 
 # The modules of the formats.  To import all of them would take longer than to make one.
-FORMATS = {"badge": "badge", "bundle": "bundle", "html": "page", "junit": "junit",
-           "markdown": "markdown", "tap": "tap"}
+FORMATS = {"badge": "badge", "bundle": "bundle", "github": "github", "html": "page",
+           "junit": "junit", "markdown": "markdown", "tap": "tap"}
 ONE_REPORT = "bundle", "junit", "tap"
 
 

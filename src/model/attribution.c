@@ -237,8 +237,8 @@ static bool is_open(const struct round *round, size_t i)
     return round->cause[i] == 0 && verdict_facts[record_of(round, i)->verdict].against;
 }
 
-/* Whether it has failed by itself: no other call, and no control, was the reason.  What a scenario
- * finds is a violation of the requirement that it names. */
+/* Whether it has failed by itself: no other call, and no control, was the reason.  What another
+ * property has found is a violation of the requirement that it names. */
 static bool is_sure(const struct round *round, size_t i)
 {
     const struct record *record = record_of(round, i);
@@ -246,7 +246,7 @@ static bool is_sure(const struct round *round, size_t i)
     bool sure = verdict_facts[record->verdict].against && record->control[0] == '\0' &&
                 (record->attribute_to[0] == '\0' || strcmp(record->attribute_to, id) == 0) &&
                 round->properties[i]->target == TARGET_HANDLER;
-    for (size_t k = 0; k < SUSPECTS && record->is_finding != 1; k++)
+    for (size_t k = 0; k < SUSPECTS && round->record[i] == i; k++)
         sure = sure && kind_elsewhere(round, i, &record->suspects[k]) == NULL;
     return sure;
 }
@@ -335,11 +335,18 @@ static bool stands(const struct round *round, size_t i)
     return is_open(round, i) && record_of(round, i)->control[0] == '\0';
 }
 
-/* Whether the k-th is to keep a verdict rather than the i-th: a finding of a scenario says more,
- * and so does one after a control in which nothing failed; of two alike the first does. */
+/* Whether it has found a violation of the requirement that it states. */
+static bool states_it(const struct round *round, size_t i)
+{
+    return record_of(round, i)->is_finding == 1 &&
+           strcmp(record_of(round, i)->attribute_to, round->properties[i]->id) == 0;
+}
+
+/* Whether the k-th is to keep a verdict rather than the i-th: one that states the requirement says
+ * more, then one after a control in which nothing failed; of two alike the first does. */
 static bool goes_before(const struct round *round, size_t k, size_t i)
 {
-    bool one = record_of(round, k)->is_finding == 1, other = record_of(round, i)->is_finding == 1;
+    bool one = states_it(round, k), other = states_it(round, i);
     if (one != other)
         return one;
     one = record_of(round, k)->controlled != 0;

@@ -263,8 +263,12 @@ const struct option_row option_rows[] = {
      .take = take_fail_on,
      .help = "exit with 1 only for new failures; needs --baseline or conform compare"},
     /* clang-format off */
-    REPORT_FORMATS(REPORT_FORMAT_ROW)
+    FILE_FORMATS(REPORT_FORMAT_ROW)
     /* clang-format on */
+    {.name = "github",
+     .takers = BATTERY | REPORT,
+     .take = take_github,
+     .help = "annotate the handler's lines in a GitHub job, on stderr"},
     {.name = "with-subject",
      .takers = BATTERY,
      FLAG(with_subject),

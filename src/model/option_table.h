@@ -58,7 +58,7 @@ _Noreturn void command_help(enum command command);
 /* For `take`.  Each exits with EXIT_USAGE if the value is invalid. */
 typedef void option_take(const struct option_row *row, const char *value, struct options *options);
 option_take take_flag, take_text, take_count, take_seconds, take_seed, take_color, take_handler,
-    take_python, take_claim, take_fail_on, take_run, take_skip;
+    take_python, take_claim, take_fail_on, take_run, take_skip, take_github;
 
 /* Each prints, and exits with status 0. */
 option_take take_help, take_help_all, take_version;

@@ -26,6 +26,12 @@ void take_flag(const struct option_row *row, const char *value, struct options *
     *(bool *)field_of(row, options) = true;
 }
 
+void take_github(const struct option_row *row, const char *value, struct options *options)
+{
+    (void)row, (void)value;
+    options->reports[REPORT_github] = "/dev/stderr";
+}
+
 void take_text(const struct option_row *row, const char *value, struct options *options)
 {
     *(const char **)field_of(row, options) = value;

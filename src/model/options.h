@@ -60,7 +60,8 @@ enum command { COMMAND_LIST(COMMAND_NUMBER) };
     FORMAT(html, "an HTML page", BATTERY | BENCH | REPORT)                                         \
     FORMAT(badge, "an SVG badge", BATTERY | REPORT)                                                \
     FORMAT(markdown, "Markdown", BATTERY | REPORT)
-#define REPORT_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
+#define FILE_FORMATS(FORMAT) RUN_FORMATS(FORMAT) VALUE_FORMATS(FORMAT)
+#define REPORT_FORMATS(FORMAT) FILE_FORMATS(FORMAT) FORMAT(github, "annotations", )
 
 #define REPORT_FORMAT_NUMBER(name, words, takers) REPORT_##name,
 enum report_format { REPORT_FORMATS(REPORT_FORMAT_NUMBER) REPORT_FORMAT_COUNT };

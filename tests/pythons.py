@@ -198,16 +198,15 @@ def inside(tap, path, name):
                            env={"LD_PRELOAD": "libdl.so.2"})
     tap.point("[('LD_PRELOAD', 'libdl.so.2')]" in result.stdout,
               name + ": what else is preloaded stays so", result)
-    result = suite.conform("--handler", os.path.join(FAULTY, "faulty.so") + ":calloc_wraps",
-                           "--python", path, "--run=calloc.overflow")
-    command = re.search("reproduce (gdb .*)", result.stdout)
     if shutil.which("gdb") is None:
         tap.skip(name + ": a debugger stops at the verdict", "install gdb")
-    else:
-        batch = command.group(1).replace("gdb", "gdb -batch -nx", 1) if command else "false"
-        result = suite.run(["sh", "-c", batch])
-        tap.point(SHOWN in result.stdout, name + ": a debugger stops at the verdict",
-                  (batch, result))
+        return
+    words = "--handler", os.path.join(FAULTY, "faulty.so") + ":calloc_wraps", "--python", path
+    suite.conform(*words, "--run=calloc.overflow", "--json=r.json")
+    command = suite.load("r.json")["properties"][0].get("reproduce", "")
+    for result in (suite.conform("debug", "calloc.overflow", *words),
+                   suite.run(["sh", "-c", command.replace("gdb", "gdb -batch -nx", 1)])):
+        tap.point(SHOWN in result.stdout, name + ": a debugger stops at the verdict", result)
 
 
 def main():

@@ -212,6 +212,7 @@ PROPERTY(calloc_zero_arguments,
 PROPERTY(calloc_alignment,
     .id     = "calloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_CALLOC_ALIGNMENT,
     .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .scenarios = true, .quick = true,
+    .answers_next_for = ABOUT(NOT_ALIGNED),
     .title  = "calloc's blocks are aligned",
     .clause = "A block from calloc is aligned for max_align_t, or for the largest power of two in "
               "its size if smaller.",

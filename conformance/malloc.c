@@ -104,6 +104,7 @@ PROPERTY(malloc_extent,
 PROPERTY(malloc_alignment,
     .id     = "malloc.alignment", .level = MUST, .basis = BASIS_C, .rule = HEAP_MALLOC_ALIGNMENT,
     .rank = {RANK_FRESH, RANK_AT_LENGTH, 19}, .scenarios = true, .quick = true,
+    .answers_for = ABOUT(NOT_ALIGNED),
     .title  = "blocks are aligned for their size",
     .clause = "A block is aligned for max_align_t, or for the largest power of two in its size if "
               "that is smaller.",

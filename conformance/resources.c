@@ -101,7 +101,7 @@ static void come_and_go(void *unused)
     give_back(subject_calloc(1, 2 * MIB), 2 * MIB);
 }
 
-/* Blocks of all sizes, of threads that end as well, and what is refused. */
+/* Blocks of all sizes, of threads that end as well. */
 static void make_and_free_crowds(void *unused)
 {
     enum { THREADS_EACH = 4 };
@@ -110,13 +110,18 @@ static void make_and_free_crowds(void *unused)
         make_and_free_crowd(sizes[i]);
     for (size_t i = 0; i < THREADS_EACH; i++)
         in_threads(1, come_and_go, NULL, 0);
+}
+
+static void make_free_and_refuse(void *unused)
+{
+    make_and_free_crowds(unused);
     ask_too_much();
 }
 
 /* And of mappings, in most handlers, which nobody writes to. */
 static void make_and_free_large_too(void *unused)
 {
-    make_and_free_crowds(unused);
+    make_free_and_refuse(unused);
     if (can_have_large()) {
         struct crowd crowd = make_crowd(8 << 20);
         free_crowd(&crowd);
@@ -154,7 +159,7 @@ static void expect_few(enum measure measure)
         expect_few_for_live(measure, 0, sizes[i]);
     for (size_t i = 0; i < LENGTH(large_sizes) && can_have_large(); i++)
         expect_few_for_live(measure, 0, large_sizes[i]);
-    expect_nothing_left(make_and_free_crowds);
+    expect_nothing_left(make_free_and_refuse);
 }
 
 PROPERTY(resources_descriptors,

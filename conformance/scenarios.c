@@ -59,13 +59,17 @@ PyDataMem_Handler *scenarios_handler(void)
     return &recorded;
 }
 
-/* Returns the property that reports a violation of the rule: `owner` unless it is NULL or the call
- * itself is wrong, whatever was called before. */
+/* True if a violation of the rule shows in the call alone, whatever was called before. */
+static bool is_call_alone(enum heap_rule rule)
+{
+    return rule == HEAP_TOO_LARGE || rule == HEAP_FAILURE_KEEPS_BLOCK || rule == HEAP_OVERFLOW ||
+           heap_rule_is_alignment(rule);
+}
+
+/* Returns the property that reports a violation of the rule: `owner` unless it is NULL. */
 static const struct property *reports(const struct property *owner, enum heap_rule rule)
 {
-    bool is_call_alone =
-        rule == HEAP_TOO_LARGE || rule == HEAP_FAILURE_KEEPS_BLOCK || rule == HEAP_OVERFLOW;
-    return owner == NULL || is_call_alone ? property_of_rule(rule) : owner;
+    return owner == NULL || is_call_alone(rule) ? property_of_rule(rule) : owner;
 }
 
 /* `owner` is as for reports(). */
@@ -134,6 +138,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
     const struct finding finding = {
         .call = is_call ? &result.step : NULL,
         .words = result.at_end ? "when all live blocks were checked" : show_step(&result.step),
+        .is_definite = is_call_alone(result.violation.rule),
         .expected = heap_rule_expected(result.violation.rule),
         .past = result.violation.history,
         .situation = fmt("%srow %zu of %s: %s", stopped, (size_t)result.rows, property->id,

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,7 +59,7 @@ static _Noreturn void replay_in_child(const struct options *options,
     note_resident(&shared->resident_before);
     replay_run(reader, subject.handler, &how, &shared->result);
     getrusage(RUSAGE_SELF, &used);
-    shared->resident_peak = (uint64_t)used.ru_maxrss * 1024;
+    shared->resident_peak = MAX((uint64_t)used.ru_maxrss * 1024, shared->resident_at_end);
     _exit(0);
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,6 +164,15 @@ void suspect_not_zero(size_t nelem, size_t elsize)
     suspect(&(struct step){STEP_CALLOC, .first = nelem, .second = elsize, .trouble = NOT_ZERO});
 }
 
+/* True unless the block is aligned as C demands of its size, see C17 7.22.3. */
+static bool is_unaligned(const void *p, size_t size)
+{
+    size_t alignment = _Alignof(max_align_t);
+    while (alignment > size)
+        alignment /= 2;
+    return size > 0 && (uintptr_t)p % alignment != 0;
+}
+
 /* What may be wrong gives way to what is. */
 static void suspect_refusal(const struct step *call)
 {
@@ -238,6 +248,11 @@ static void note_return(const struct step *call, const void *p, size_t size)
         suspect(call);
     else if (p == NULL && call_is_of_little(call))
         suspect_refusal(call);
+    else if (__builtin_expect(is_unaligned(p, size), 0)) {
+        struct step unaligned = *call;
+        unaligned.trouble = NOT_ALIGNED;
+        suspect(&unaligned);
+    }
     requested_note(p, size, is_empty ? call : NULL);
 }
 

@@ -153,6 +153,7 @@ _Noreturn void fail_for(const struct property *property, const struct finding *f
     struct record *record = test_process.setup.record;
     attribute_to(property->id, finding->call);
     record->is_finding = 1;
+    record->is_definite = finding->is_definite;
     FORMAT_INTO(record->seen, seen);
     snprintf(record->expected, sizeof record->expected, "%s", finding->expected);
     snprintf(record->call, sizeof record->call, "%s", finding->words);

@@ -33,6 +33,7 @@ struct finding {
     const char *expected;    /* or "" */
     const char *past;        /* what happened to the block before, or "" */
     const char *situation;   /* the row, or "" */
+    bool is_definite;        /* the call is wrong whatever was called before */
 };
 
 /* Ends like fail(), or with a warning if a SHOULD does not hold, for another property: the one that

@@ -35,6 +35,7 @@ static bool overflows(const struct step *call)
 enum condition {
     MISSING = FUNCTION_IS_MISSING, /* those of enum trouble */
     REFUSED = REFUSED_BELOW,
+    UNALIGNED = NOT_ALIGNED,
     DIRTY = NOT_ZERO,
     GUESSED_SIZE = WRONG_SIZE,
     OF_LITTLE = REFUSED_LITTLE,
@@ -81,6 +82,9 @@ static const struct call_kind kinds[] = {
     {STEP_MALLOC, OF_LITTLE, TOPIC_LITTLE_MALLOC, "malloc of little"},
     {STEP_CALLOC, OF_LITTLE, TOPIC_LITTLE_CALLOC, "calloc of little"},
     {STEP_REALLOC, OF_LITTLE, TOPIC_LITTLE_REALLOC, "realloc to little"},
+    {STEP_MALLOC, UNALIGNED, TOPIC_NOT_ALIGNED, "malloc that does not align"},
+    {STEP_CALLOC, UNALIGNED, TOPIC_NOT_ALIGNED, "calloc that does not align"},
+    {STEP_REALLOC, UNALIGNED, TOPIC_NOT_ALIGNED, "realloc that does not align"},
     {STEP_MALLOC, OF_NOTHING, TOPIC_MALLOC_ZERO, "malloc(0)"},
     {STEP_MALLOC, OF_ONE, TOPIC_MALLOC_ONE, "malloc(1)"},
     {STEP_MALLOC, TOO_LARGE, TOPIC_MALLOC_TOO_LARGE, "malloc of more than there can be"},
@@ -246,8 +250,10 @@ static bool is_sure(const struct round *round, size_t i)
     bool sure = verdict_facts[record->verdict].against && record->control[0] == '\0' &&
                 (record->attribute_to[0] == '\0' || strcmp(record->attribute_to, id) == 0) &&
                 round->properties[i]->target == TARGET_HANDLER;
-    for (size_t k = 0; k < SUSPECTS && round->record[i] == i; k++)
-        sure = sure && kind_elsewhere(round, i, &record->suspects[k]) == NULL;
+    bool is_moved = round->record[i] != i;
+    for (size_t k = 0; k < SUSPECTS && !(is_moved && record->is_definite == 1); k++)
+        sure = sure && ((is_moved && k == ENDED_IN) ||
+                        kind_elsewhere(round, i, &record->suspects[k]) == NULL);
     return sure;
 }
 

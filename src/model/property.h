@@ -80,6 +80,7 @@ enum topic {
     TOPIC_MALLOC_ZERO,
     TOPIC_MALLOC_ONE,
     TOPIC_MALLOC_TOO_LARGE,
+    TOPIC_NOT_ALIGNED, /* a block that is not aligned as its size demands */
     TOPIC_CALLOC_NOT_ZERO,
     TOPIC_CALLOC_ZERO,
     TOPIC_CALLOC_TOO_LARGE,

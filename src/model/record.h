@@ -48,6 +48,7 @@ enum trouble {
     NO_TROUBLE,
     FUNCTION_IS_MISSING, /* it is a NULL pointer */
     REFUSED_BELOW,       /* the runner refused it memory, in the place of libc or the kernel */
+    NOT_ALIGNED,         /* the block is not, as its size demands */
     NOT_ZERO,            /* what calloc returned is not, and NumPy was given it */
     WRONG_SIZE,          /* free was told another size than the block was asked for with */
     REFUSED_LITTLE,      /* it asked for little, of which most handlers have some, and got NULL */
@@ -128,6 +129,7 @@ struct record {
     int growing;               /* 1 where memory grows, which is what failed; likewise */
     int unclaimed;             /* 1 with a SKIP as the handler claims no such thing; likewise */
     int is_finding;            /* 1 where fail_for() attributed it; likewise */
+    int is_definite;           /* 1 where the call is wrong whatever was called before; likewise */
     int line;                  /* of the check that failed, in the property's file */
     _Atomic int python_starts; /* 1 while it does, in the property's process */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */

@@ -159,12 +159,18 @@ static size_t nearest_to_the_cause(const struct run *run, size_t i,
     return nearest;
 }
 
-/* True if both processes ended at the same place in the handler. */
-static bool ended_at_the_same_place(const struct run *run, size_t i, size_t k)
+/* True if the same was observed: blocks that are not aligned, or processes that ended at the same
+ * place in the handler. */
+static bool are_alike(const struct run *run, size_t i, size_t k)
 {
-    return k == i || (run->outcomes[i].verdict == run->outcomes[k].verdict &&
-                      run->outcomes[i].verdict != FAIL && run->places[i] != NULL &&
-                      run->places[k] != NULL && strcmp(run->places[i], run->places[k]) == 0);
+    bool are_unaligned = heap_rule_is_alignment(run->properties[i]->rule) &&
+                         heap_rule_is_alignment(run->properties[k]->rule);
+    return k == i ||
+           (are_unaligned && run->outcomes[i].verdict == FAIL &&
+            run->outcomes[k].verdict == FAIL) ||
+           (run->outcomes[i].verdict == run->outcomes[k].verdict &&
+            run->outcomes[i].verdict != FAIL && run->places[i] != NULL && run->places[k] != NULL &&
+            strcmp(run->places[i], run->places[k]) == 0);
 }
 
 static bool are_any(const struct run *run, size_t i, size_t k)
@@ -183,7 +189,7 @@ static void find_leads(struct run *run, struct conclusion *c)
     run->leads = allocate(run->count, sizeof *run->leads);
     for (size_t i = 0; i < run->count; i++) {
         bool fails = is_failure(run, i);
-        run->leads[i] = fails ? nearest_to_the_cause(run, i, ended_at_the_same_place) : i;
+        run->leads[i] = fails ? nearest_to_the_cause(run, i, are_alike) : i;
         leads += fails && run->leads[i] == i;
         c->crash_places += fails && run->leads[i] == i && run->outcomes[i].verdict == CRASH;
     }

@@ -42,7 +42,8 @@ NEP49_EXPORT PyDataMem_Handler *nep49_get_handler(const char **why)
 def told(report):
     """What there is to be compared with that of another run: how far the property got that took
     its worker down is anybody's guess."""
-    return [(p["id"], p["verdict"], re.sub("0x[0-9a-f]+|^expected the .*?;|, (in|out)side .*", "", p["message"]))
+    varies = "0x[0-9a-f]+|^expected the .*?;|, (in|out)side .*"
+    return [(p["id"], p["verdict"], re.sub(varies, "", p["message"]))
             for p in report["properties"]] + [report["exit_code"], report["subject"]]
 
 

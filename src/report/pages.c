@@ -11,21 +11,10 @@
 
 enum { WIDTH = 80, INDENT = 2 };
 
-/* Prints the words behind a margin, in lines of at most WIDTH columns. */
 static void print_wrapped(int margin, const char *words)
 {
-    int column = 0;
-    while (*words != '\0') {
-        size_t length = strcspn(words, " ");
-        if (column > 0 && column + 1 + (int)length > WIDTH) {
-            putchar('\n');
-            column = 0;
-        }
-        column += printf("%*s%.*s", column == 0 ? margin : 1, "", (int)length, words);
-        words += length;
-        words += strspn(words, " ");
-    }
-    putchar('\n');
+    printf("%*s", margin, "");
+    report_wrap(stdout, margin, WIDTH, words);
 }
 
 /* Prints the lines of code behind a margin. */

@@ -168,8 +168,8 @@ json_t *report_value(const struct run *run);
 /* Writes one whole report; 0, or -1 where writing failed (errno set). */
 int report_text(FILE *file, const struct run *run, bool color);
 
-/* A line that begins with the name, and the words beside it in as many lines as they take. */
-void report_print_field(FILE *file, const char *name, const char *words);
+/* Prints the words from `column`, where the line is now, to `right`, and wraps them there. */
+void report_wrap(FILE *file, int column, int right, const char *words);
 
 /* list, explain and clauses. */
 void report_list(const struct property *const *properties, size_t count, bool verbose);

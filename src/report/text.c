@@ -49,10 +49,9 @@ static int width(FILE *file)
     return found <= 0 ? USUAL : MIN(MAX(found, LEAST), MOST);
 }
 
-/* Prints the words from `column` on, where the line is now, and wraps them there. */
-static void print_wrapped_from(FILE *file, int column, const char *words)
+void report_wrap(FILE *file, int column, int right, const char *words)
 {
-    int right = width(file), at = column;
+    int at = column;
     bool first = true;
     while (*words != '\0') {
         size_t length = strcspn(words, " ");
@@ -68,13 +67,18 @@ static void print_wrapped_from(FILE *file, int column, const char *words)
     fputc('\n', file);
 }
 
+static void print_wrapped_from(FILE *file, int column, const char *words)
+{
+    report_wrap(file, column, width(file), words);
+}
+
 static void print_wrapped(FILE *file, int column, const char *words)
 {
     fprintf(file, "%*s", column, "");
     print_wrapped_from(file, column, words);
 }
 
-void report_print_field(FILE *file, const char *name, const char *words)
+static void print_field(FILE *file, const char *name, const char *words)
 {
     fprintf(file, "%*s%-*s", MARGIN, "", NAME, name);
     print_wrapped_from(file, MARGIN + NAME, words);
@@ -86,7 +90,7 @@ static void print_lines(FILE *file, const char *name, const char *lines)
     while (*lines != '\0') {
         size_t length = strcspn(lines, "\n");
         if (length > 0)
-            report_print_field(file, name, fmt("%.*s", (int)length, lines));
+            print_field(file, name, fmt("%.*s", (int)length, lines));
         name = length > 0 ? "" : name;
         lines += length + (lines[length] == '\n');
     }
@@ -116,13 +120,13 @@ static void print_reproducer(FILE *file, const struct run *run, size_t i)
     if (made != NULL && made->file != NULL)
         fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, "in C", escape(made->file));
     else if (made != NULL && made->why[0] != '\0')
-        report_print_field(file, "in C", fmt("none: %s", escape(made->why)));
+        print_field(file, "in C", fmt("none: %s", escape(made->why)));
 }
 
 static void print_known(FILE *file, const char *name, const char *words)
 {
     if (words != NULL && *words != '\0')
-        report_print_field(file, name, words);
+        print_field(file, name, words);
 }
 
 /* What was observed.  The row is long, and the levels that matter say more. */
@@ -138,10 +142,10 @@ static void print_observed(const struct page *page, size_t i)
     if (is_own)
         print_known(file, "call", CLEAN(record->call));
     print_known(file, "expected", run_expected(run, i));
-    report_print_field(file, actual, run_actual(run, i));
+    print_field(file, actual, run_actual(run, i));
     if (run->places[i] != NULL && record->place.callee[0] != '\0')
-        report_print_field(file, "handler",
-                           fmt("%s (in %s)", run->places[i], CLEAN(record->place.callee)));
+        print_field(file, "handler",
+                    fmt("%s (in %s)", run->places[i], CLEAN(record->place.callee)));
     else
         print_known(file, record->place.is_elsewhere ? "outside" : "handler", run->places[i]);
     if (is_own)
@@ -168,25 +172,24 @@ static void print_finding(const struct page *page, size_t i)
     putc('\n', file);
     print_observed(page, i);
     if (run->rounds > 1)
-        report_print_field(file, "rounds",
-                           fmt("%zu of %zu were so", outcome->bad_rounds, run->rounds));
+        print_field(file, "rounds", fmt("%zu of %zu were so", outcome->bad_rounds, run->rounds));
     if (outcome->runs > 1)
-        report_print_field(file, "runs",
-                           fmt("%zu of %zu failed%s", outcome->failed_runs, outcome->runs,
-                               outcome->failed_runs < outcome->runs ? ": intermittent" : ""));
+        print_field(file, "runs",
+                    fmt("%zu of %zu failed%s", outcome->failed_runs, outcome->runs,
+                        outcome->failed_runs < outcome->runs ? ": intermittent" : ""));
     if (record->output_length > 0)
         print_lines(file, "printed", record_output(record));
     if (outcome->waiver != NULL)
-        report_print_field(file, "waived", expectation_words(outcome->waiver));
+        print_field(file, "waived", expectation_words(outcome->waiver));
     if (outcome->unused_waiver != NULL)
-        report_print_field(file, "waiver",
-                           fmt("not used: line %d expects %s", outcome->unused_waiver->line,
-                               verdict_name(outcome->unused_waiver->verdict)));
+        print_field(file, "waiver",
+                    fmt("not used: line %d expects %s", outcome->unused_waiver->line,
+                        verdict_name(outcome->unused_waiver->verdict)));
     putc('\n', file);
     if (verdict != BROK && verdict != INCOMPLETE)
-        report_print_field(file, "hint", record_hint(record, property));
-    report_print_field(file, "source", property->source);
-    report_print_field(file, "more", fmt("conform explain %s", property->id));
+        print_field(file, "hint", record_hint(record, property));
+    print_field(file, "source", property->source);
+    print_field(file, "more", fmt("conform explain %s", property->id));
     bool is_checked = run->options->memcheck || run->options->tsan;
     bool is_short = !is_checked && !run->options->verbose;
     fprintf(file, "%*s%-*s%s\n", MARGIN, "", NAME, is_short ? "debug" : "reproduce", /* one line */

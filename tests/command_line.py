@@ -62,7 +62,7 @@ FORMATS = sorted(set(FORMATS))
 ALONE = set("claim color github handler numpy python quiet run seed skip strict verbose with-subject".split()) | set(FORMATS)
 PROGRAM = set("claim handler python quiet timeout".split())
 TAKEN = {
-    (): ALONE | set("baseline expect fail-on jobs max-time memcheck quick repeat repro shuffle timeout tsan until-fail".split()),
+    (): ALONE | set("baseline expect fail-on jobs max-time memcheck quick repeat repro timeout tsan until-fail".split()),
     ("--no-fork",): ALONE,
     ("exec", "x"): PROGRAM | {"stacks"},
     ("exec", "--record=x", "x"): PROGRAM | {"stacks", "untimed"},
@@ -170,7 +170,7 @@ exec -H aligned -c x ## put -- before options of the program
 --j=1 ## --json
 --ver ## --verbose, --version
 --{fail-each,help,help-all,memcheck,no-fork,keep-failing,quiet,quie}=1
---{shuffle,stacks,strict,until-fail,untimed,verbose,version}=1 ## takes no value
+--{stacks,strict,until-fail,untimed,verbose,version}=1 ## takes no value
 --{color,handler,jobs,json,junit,most-runs,python} ## needs a value
 --{repeat,run,seed,skip,tap,timeout} ## needs a value
 {-j,-vj} ## -j needs a value
@@ -292,7 +292,7 @@ NOT -H./no_memory.so LOADS {"",--until-fail,--no-fork} ## FAIL +abi\.loads
 NOT -qH./no_memory.so LOADS ## \AFAIL +abi\.loads(.*\n)*no_memory\.so: NOT CONFORMANT
 --hand=./sound.so --run=abi.loads --tim=5 --verb ## PASS +abi\.loads +\d+\.\d ms
 --handler sound.so --run abi.loads --seed 7 ## seed 7\n
-S {--,--jobs=1,-j64,--timeout=2.5,--shuffle,--strict,--python=PYTHON} ## conformant
+S {--,--jobs=1,-j64,--timeout=2.5,--strict,--python=PYTHON} ## conformant
 S --seed=18446744073709551615 ## seed 18446744073709551615\n
 S --seed=0xff ## seed 255\n
 S --seed=010 ## seed 10\n

@@ -59,7 +59,7 @@ def handlers_together(tap, wrong):
              NOT_CONFORMANT),
             ([sound, neighbours, "aligned"], ["--jobs=1"], CANNOT_WORK_HERE),
             (["aligned", nothing, neighbours], ["--jobs=1"], CANNOT_LOAD),
-            ([sound, "aligned"], ["--repeat=3", "--shuffle"], CONFORMANT)):
+            ([sound, "aligned"], ["--repeat=3"], CONFORMANT)):
         for handler in set(handlers) - set(alone):
             suite.conform("-H", handler, *chosen, "--jobs=1", "--json=alone.json")
             with open("alone.json") as file:

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/random.h"
 #include "base/reexec.h"
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
@@ -108,15 +107,6 @@ static void make_queues(struct plan *plan)
     }
     sort_by_cost(plan, plan->fresh, plan->fresh_count);
     sort_by_cost(plan, plan->python, plan->python_count);
-}
-
-static void shuffle(size_t *queue, size_t count, struct random *random)
-{
-    for (size_t i = count; i > 1; i--) {
-        size_t other = random_below(random, i), kept = queue[i - 1];
-        queue[i - 1] = queue[other];
-        queue[other] = kept;
-    }
 }
 
 /* A worker beside the first is forked off it, which costs about as much as a property or two; it
@@ -463,12 +453,7 @@ static void run_rounds(struct coordinator *c)
 {
     const struct options *options = c->options;
     size_t most = options->repeat != 0 ? options->repeat : options->until_fail ? SIZE_MAX : 1;
-    struct random random = random_for(options->seed, "shuffle");
     for (;;) {
-        if (options->shuffle) {
-            shuffle(c->plan.fresh, c->plan.fresh_count, &random);
-            shuffle(c->plan.python, c->plan.python_count, &random);
-        }
         c->run.interrupted = !scheduler_run(&c->scheduler);
         scratch_remove(c->plan.scratch); /* whoever made it may have been killed */
         if (c->plan.shared->python_error[0] != '\0')

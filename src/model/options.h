@@ -105,7 +105,7 @@ struct options {
     const char *python; /* or NULL for the first of PATH that has NumPy */
     enum color color;
     bool numpy; /* also what is about NumPy itself */
-    bool memcheck, tsan, strict, quick, quiet, verbose, shuffle, until_fail;
+    bool memcheck, tsan, strict, quick, quiet, verbose, until_fail;
     bool with_subject; /* of --bundle */
     bool unchecked;    /* of replay and search */
     double search;     /* seconds */

@@ -63,7 +63,7 @@ PyDataMem_Handler *scenarios_handler(void)
 static bool is_call_alone(enum heap_rule rule)
 {
     return rule == HEAP_TOO_LARGE || rule == HEAP_FAILURE_KEEPS_BLOCK || rule == HEAP_OVERFLOW ||
-           heap_rule_is_alignment(rule);
+           rule_is_alignment(rule);
 }
 
 /* Returns the property that reports a violation of the rule: `owner` unless it is NULL. */

@@ -33,9 +33,4 @@ enum heap_rule {
     HEAP_RULES
 };
 
-static inline int heap_rule_is_alignment(enum heap_rule rule)
-{
-    return rule >= HEAP_MALLOC_ALIGNMENT && rule <= HEAP_CLAIMED_ALIGNMENT;
-}
-
 #endif

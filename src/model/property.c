@@ -84,6 +84,11 @@ const struct property *const *property_all(size_t *count)
     return ordered;
 }
 
+bool rule_is_alignment(enum heap_rule rule)
+{
+    return rule >= HEAP_MALLOC_ALIGNMENT && rule <= HEAP_CLAIMED_ALIGNMENT;
+}
+
 const struct property *property_of_rule(enum heap_rule rule)
 {
     const struct property *p = properties;

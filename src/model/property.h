@@ -217,6 +217,9 @@ const struct property *property_find(const char *id);
 /* The property that names the rule.  There is one for each. */
 const struct property *property_of_rule(enum heap_rule rule);
 
+/* True if the rule is about the alignment of a block. */
+bool rule_is_alignment(enum heap_rule rule);
+
 /* Which one may have been meant by an id or a pattern that fits none: words as suggestion_words
  * has them. */
 const char *property_meant(const char *id);

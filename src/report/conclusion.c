@@ -163,8 +163,8 @@ static size_t nearest_to_the_cause(const struct run *run, size_t i,
  * place in the handler. */
 static bool are_alike(const struct run *run, size_t i, size_t k)
 {
-    bool are_unaligned = heap_rule_is_alignment(run->properties[i]->rule) &&
-                         heap_rule_is_alignment(run->properties[k]->rule);
+    bool are_unaligned =
+        rule_is_alignment(run->properties[i]->rule) && rule_is_alignment(run->properties[k]->rule);
     return k == i ||
            (are_unaligned && run->outcomes[i].verdict == FAIL &&
             run->outcomes[k].verdict == FAIL) ||

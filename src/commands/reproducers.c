@@ -381,6 +381,8 @@ void reproducers_write(struct run *run, const struct plan *plan)
         bool is_first = is_first_of_rule(run, i, is_done);
         if (!has_repro && !is_first)
             continue;
+        if (plan->shows_progress)
+            fprintf(stderr, "\r\033[K%s: shrinking", run->properties[i]->id);
         if (!is_prepared)
             hindered = prepare(&m);
         is_prepared = true;
@@ -398,4 +400,6 @@ void reproducers_write(struct run *run, const struct plan *plan)
         else
             snprintf(made->why, sizeof made->why, "%s", hindered);
     }
+    if (plan->shows_progress && is_prepared)
+        fputs("\r\033[K", stderr);
 }

@@ -62,8 +62,7 @@ PyDataMem_Handler *scenarios_handler(void)
 /* True if a violation of the rule shows in the call alone, whatever was called before. */
 static bool is_call_alone(enum heap_rule rule)
 {
-    return rule == HEAP_TOO_LARGE || rule == HEAP_FAILURE_KEEPS_BLOCK || rule == HEAP_OVERFLOW ||
-           rule_is_alignment(rule);
+    return rule == HEAP_TOO_LARGE || rule == HEAP_FAILURE_KEEPS_BLOCK || rule == HEAP_OVERFLOW;
 }
 
 /* Returns the property that reports a violation of the rule: `owner` unless it is NULL. */
@@ -144,7 +143,11 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
         .situation = fmt("%srow %zu of %s: %s", stopped, (size_t)result.rows, property->id,
                          scenario_words(&result.found.scenario, words, sizeof words)),
     };
-    fail_for(reports(owner, result.violation.rule), &finding, "%s", result.violation.seen);
+    const struct property *reported_by = reports(owner, result.violation.rule);
+    if (reported_by->level == SHOULD && reported_by != property)
+        warn_for(reported_by, &finding, result.violation.seen);
+    else
+        fail_for(reported_by, &finding, "%s", result.violation.seen);
 }
 
 /* Impossible requests have properties of their own. */

@@ -43,7 +43,7 @@ PART = ["--skip=%s.*" % group
         for group in ("context", "interop", "numpy", "owndata", "runtime", "scenarios")]
 
 # Good practice that an unusual handler may leave: only the reference ones are held to it.
-PRACTICE = {"performance.large-blocks-advised"}
+PRACTICE = {"performance.large-blocks-advised", "numpy.tracemalloc-once"}
 
 # What a library does itself: the handler, what the handler needs then, and what is a WARN for it.
 OF_LIBRARIES = [("mimalloc", b"libmimalloc.so.3", {"free.reclaims-huge"})]

@@ -543,6 +543,7 @@ static enum exit_code run_handler(struct coordinator *c, bool is_last)
     if (c->run.interrupted)
         run_conclude(&c->run);
     reproducers_write(&c->run, &c->plan);
+    c->run.seconds = clock_since(c->begin);
     return report(c);
 }
 

@@ -15,6 +15,22 @@ static struct {
     char path[sizeof((struct code_place *)0)->object];
 } file;
 
+/* Of libgcc, which is not linked: its file is loaded before anything can crash. */
+static struct {
+    __typeof__(_Unwind_Backtrace) *backtrace; /* or NULL */
+    __typeof__(_Unwind_GetIPInfo) *get_ip_info;
+} unwinder;
+
+void code_place_prepare(void)
+{
+    void *library = dlopen("libgcc_s.so.1", RTLD_NOW);
+    if (library == NULL)
+        return;
+    unwinder.get_ip_info = (__typeof__(_Unwind_GetIPInfo) *)dlsym(library, "_Unwind_GetIPInfo");
+    if (unwinder.get_ip_info != NULL)
+        unwinder.backtrace = (__typeof__(_Unwind_Backtrace) *)dlsym(library, "_Unwind_Backtrace");
+}
+
 static void fill_in(uintptr_t instruction, uintptr_t base, const char *path,
                     struct code_place *place)
 {
@@ -28,7 +44,8 @@ void code_place_find(uintptr_t instruction, struct code_place *place)
 {
     Dl_info info = {.dli_fname = NULL};
     place->object[0] = '\0';
-    if (instruction == 0 || dladdr((void *)instruction, &info) == 0 || info.dli_fname == NULL)
+    if (instruction == 0 || dladdr((void *)instruction, &info) == 0 || info.dli_fname == NULL ||
+        info.dli_fname[0] != '/') /* overwritten */
         return;
     snprintf(place->symbol, sizeof place->symbol, "%s",
              info.dli_sname != NULL ? info.dli_sname : "");
@@ -74,7 +91,7 @@ static _Unwind_Reason_Code look_at_frame(struct _Unwind_Context *context, void *
     enum { MOST_FRAMES = 64 };
     struct unwinding *unwinding = data;
     int is_instruction = 0; /* the frame was interrupted; else this is a return address */
-    uintptr_t at = _Unwind_GetIPInfo(context, &is_instruction);
+    uintptr_t at = unwinder.get_ip_info(context, &is_instruction);
     at -= is_instruction ? 0 : 1;
     if (at >= file.first && at <= file.last)
         unwinding->found = at;
@@ -98,8 +115,8 @@ static void note_callee(uintptr_t instruction, struct code_place *place)
 void code_place_unwind(uintptr_t instruction, struct code_place *place)
 {
     struct unwinding unwinding = {.found = 0};
-    if (file.base != 0)
-        _Unwind_Backtrace(look_at_frame, &unwinding);
+    if (file.base != 0 && unwinder.backtrace != NULL)
+        unwinder.backtrace(look_at_frame, &unwinding);
     if (unwinding.found != 0) {
         fill_in(unwinding.found, file.base, file.path, place);
         if (unwinding.found != instruction)

@@ -9,6 +9,9 @@
 
 #include "model/record.h"
 
+/* Loads the unwinder; call it once, before a process of a property is forked. */
+void code_place_prepare(void);
+
 /* Stores where the instruction is; `place` is empty if it is in no file. */
 void code_place_find(uintptr_t instruction, struct code_place *place);
 

@@ -51,6 +51,7 @@ static void note_signal(int number, const siginfo_t *info, const void *context)
 {
     struct record *record = test_process.setup.record;
     record->signal = number;
+    record->signal_is_noted = 1;
     record->signal_call = *own_call();
     record->signal_elsewhere = gettid() != getpid();
     record->suspects[MADE_EMPTY] = *own_making();

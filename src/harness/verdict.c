@@ -164,6 +164,42 @@ _Noreturn void fail_for(const struct property *property, const struct finding *f
     leave(property->level == MUST ? FAIL : WARN);
 }
 
+/* The first warning, apart from the record, which is that of what follows. */
+static struct {
+    const struct property *property; /* or NULL */
+    bool has_call;
+    struct step call;
+    struct record record;
+} warning;
+
+void warn_for(const struct property *property, const struct finding *finding, const char *seen)
+{
+    if (warning.property != NULL)
+        return;
+    warning.property = property;
+    warning.has_call = finding->call != NULL;
+    if (warning.has_call)
+        warning.call = *finding->call;
+    snprintf(warning.record.call, sizeof warning.record.call, "%s", finding->words);
+    snprintf(warning.record.expected, sizeof warning.record.expected, "%s", finding->expected);
+    snprintf(warning.record.past, sizeof warning.record.past, "%s", finding->past);
+    snprintf(warning.record.situation, sizeof warning.record.situation, "%s", finding->situation);
+    snprintf(warning.record.seen, sizeof warning.record.seen, "%s", seen);
+}
+
+static _Noreturn void end_with_warning(void)
+{
+    const struct finding finding = {
+        .call = warning.has_call ? &warning.call : NULL,
+        .words = warning.record.call,
+        .expected = warning.record.expected,
+        .past = warning.record.past,
+        .situation = warning.record.situation,
+    };
+    test_process.setup.record->is_complete = 1;
+    fail_for(warning.property, &finding, "%s", warning.record.seen);
+}
+
 _Noreturn void end_child(void)
 {
     struct record *record = test_process.setup.record;
@@ -219,6 +255,8 @@ _Noreturn void pass(void)
 {
     if (!test_process.is_child)
         expect_struct_as_loaded();
+    if (warning.property != NULL && !test_process.is_child)
+        end_with_warning();
     enter_exit_path();
     if (test_process.is_child)
         end_child();

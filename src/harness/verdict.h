@@ -41,6 +41,10 @@ struct finding {
 _Noreturn void fail_for(const struct property *property, const struct finding *finding,
                         const char *seen, ...) __attribute__((format(printf, 3, 4)));
 
+/* The same for a SHOULD, except that the property goes on: what comes later may break a MUST.  Only
+ * the first is kept. */
+void warn_for(const struct property *property, const struct finding *finding, const char *seen);
+
 /* It cannot be tested with this handler or on this machine. */
 _Noreturn void skip(const char *reason, ...) __attribute__((format(printf, 1, 2)));
 

@@ -485,6 +485,10 @@ void attribution_settle(const struct property *const *properties, size_t count,
             outcome->found_by = properties[round.record[i]];
         if (round.cause[i] == 0)
             continue;
+        if (results_record(shared, i)->is_complete == 1) {
+            *outcome = (struct outcome){.verdict = PASS};
+            continue;
+        }
         *outcome = (struct outcome){.verdict = SKIP, .cause = properties[round.cause[i] - 1]};
         snprintf(outcome->note, sizeof outcome->note, "%s", reason(&round, i));
     }

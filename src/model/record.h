@@ -129,11 +129,13 @@ struct record {
     int growing;               /* 1 where memory grows, which is what failed; likewise */
     int unclaimed;             /* 1 with a SKIP as the handler claims no such thing; likewise */
     int is_finding;            /* 1 where fail_for() attributed it; likewise */
+    int is_complete;           /* 1 where it found a SHOULD of another's, and nothing else */
     int is_definite;           /* 1 where the call is wrong whatever was called before; likewise */
     int line;                  /* of the check that failed, in the property's file */
     _Atomic int python_starts; /* 1 while it does, in the property's process */
     unsigned made[CALL_SLOTS]; /* calls of each thread so far: what makes none does not get on */
     int signal;
+    int signal_is_noted;     /* 1 if the process did so: a signal may be blocked */
     struct step signal_call; /* of the thread that the signal hit */
     uintptr_t signal_address;
     int signal_has_address; /* no bool, of which few values can be read */

@@ -173,6 +173,8 @@ static void print_finding(const struct page *page, size_t i)
     print_observed(page, i);
     if (run->rounds > 1)
         print_field(file, "rounds", fmt("%zu of %zu were so", outcome->bad_rounds, run->rounds));
+    if (outcome->found_by != NULL)
+        print_field(file, "found by", outcome->found_by->id);
     if (outcome->runs > 1)
         print_field(file, "runs",
                     fmt("%zu of %zu failed%s", outcome->failed_runs, outcome->runs,

@@ -15,7 +15,7 @@
 static struct step call_at_end(struct record *record)
 {
     struct step call = {.kind = OUTSIDE};
-    if (record->signal != 0 && !sanitizer_is_running())
+    if (record->signal != 0 && record->signal_is_noted == 1 && !sanitizer_is_running())
         return record->signal_call;
     for (int i = 0; i < CALL_SLOTS; i++) {
         bool better = call.kind == OUTSIDE ||

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/sanitizer_detect.h"
 #include "base/text.h"
+#include "harness/code_place.h"
 #include "harness/limits.h"
 #include "harness/property_child.h"
 #include "python/python.h"
@@ -465,6 +466,7 @@ static void prepare(const struct plan *plan)
 {
     worker.plan = plan;
     note_signals();
+    code_place_prepare();
     (void)is_instrumented(); /* asked here once, it need not be looked up in each process */
     /* else OpenBLAS starts threads when NumPy is imported, and the worker could not fork */
     setenv("OPENBLAS_NUM_THREADS", "1", 1);

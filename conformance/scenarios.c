@@ -123,7 +123,7 @@ static void check(PyDataMem_Handler *handler, double cost, const struct scenario
             result.cost < options.least_cost)
             mark_incomplete("%zu rows of scenarios were run, %.0f %% of the rows of this seed, "
                             "because the handler is slow, or takes more memory than a quarter of "
-                            "what is free; give it more time by --timeout",
+                            "what is free; pass a larger --timeout",
                             (size_t)result.rows, 100 * result.cost / options.cost);
         return;
     }

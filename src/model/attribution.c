@@ -485,7 +485,8 @@ void attribution_settle(const struct property *const *properties, size_t count,
             outcome->found_by = properties[round.record[i]];
         if (round.cause[i] == 0)
             continue;
-        if (results_record(shared, i)->is_complete == 1) {
+        const struct record *own = results_record(shared, i);
+        if (own->is_complete == 1 && own->verdict == WARN) { /* it found nothing of its own */
             *outcome = (struct outcome){.verdict = PASS};
             continue;
         }
